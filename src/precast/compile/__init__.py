@@ -1,0 +1,1 @@
+"""Specialization, config and target to code object, without a GPU."""
