@@ -8,12 +8,15 @@ specifications per compute capability" (shared memory per block, opted in); AMD'
 from __future__ import annotations
 
 import difflib
+import os.path
 from dataclasses import dataclass
+
+from precast.errors import UserError
 
 __all__ = ["TARGETS", "Target", "UnknownTargetError", "find_target", "parse_targets"]
 
 
-class UnknownTargetError(ValueError):
+class UnknownTargetError(UserError):
     """A target name that precast doesn't know; the message names the nearest one."""
 
 
@@ -109,8 +112,12 @@ def find_target(name: str) -> Target:
         return TARGETS[name]
     key = name.strip().lower().replace("-", "_")
     spelled = key if not key.startswith("sm") else "sm_" + key.removeprefix("sm").strip("_").rstrip("af")
-    near = difflib.get_close_matches(spelled, TARGETS, n=1, cutoff=0.0)
-    raise UnknownTargetError(f"unknown target {name!r}: did you mean {near[0]!r}? Known targets: {', '.join(TARGETS)}")
+
+    def likeness(known: str) -> tuple[int, float]:
+        return len(os.path.commonprefix([known, spelled])), difflib.SequenceMatcher(None, known, spelled).ratio()
+
+    near = max(TARGETS, key=likeness)
+    raise UnknownTargetError(f"unknown target {name!r}: did you mean {near!r}? Known targets: {', '.join(TARGETS)}")
 
 
 def parse_targets(text: str) -> tuple[Target, ...]:

@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from precast.errors import UserError
+
 __all__ = ["DescriptionError", "Fault", "Faults", "nearest"]
 
 
@@ -29,7 +31,7 @@ class Fault:
         return f"{self.file}: {self.where}: {self.problem}\n    remedy: {self.remedy}"
 
 
-class DescriptionError(ValueError):
+class DescriptionError(UserError):
     """A description has faults; its text lists them all."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:

@@ -12,13 +12,14 @@ from types import ModuleType
 
 from precast.describe.declarations import Family
 from precast.describe.faults import nearest
+from precast.errors import UserError
 
 __all__ = ["FamilyError", "FamilyLocation", "find_family", "import_family_module", "load_family", "shipped_families"]
 
 SHIPPED = "precast.families"
 
 
-class FamilyError(ValueError):
+class FamilyError(UserError):
     """A family can't be found or loaded; the message says what to do."""
 
 

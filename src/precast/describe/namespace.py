@@ -8,7 +8,10 @@ from typing import Any
 
 from precast.describe.expression import Expression, symbol
 
-__all__ = ["Namespace", "TensorSymbol", "call"]
+__all__ = ["TRACE_ERRORS", "Namespace", "TensorSymbol", "call"]
+
+TRACE_ERRORS = (ValueError, AttributeError, TypeError, LookupError, ArithmeticError)
+"""What a mistaken lambda raises when it is traced."""
 
 
 class Namespace:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 __all__ = ["combinations", "reachable"]
@@ -11,25 +11,22 @@ __all__ = ["combinations", "reachable"]
 T = TypeVar("T")
 
 
-def reachable(
-    choices: Sequence[T], conditional: Callable[[T], bool], complete: Callable[[T], bool | None]
-) -> list[T]:
-    """The choices that a static dispatch can come to: all up to the first that always applies and is whole.
+def reachable(configs: Iterable[tuple[bool, Sequence[T]]], complete: Callable[[T], bool | None]) -> list[T]:
+    """The choices that a static dispatch can come to: all up to the first config that always applies and is whole.
 
     Args:
-        choices: configs in order of preference.
-        conditional: whether a choice is for some problems only.
-        complete: whether every alignment class of it compiled; None while that isn't known.
+        configs: in order of preference: whether it is for all problems, and its choices.
+        complete: whether every alignment class of a choice compiled; None while that isn't known.
 
-    >>> reachable("abc", lambda c: c == "a", lambda c: None)
-    ['a', 'b']
-    >>> reachable("abc", lambda c: False, lambda c: c != "a")
+    >>> reachable([(False, "a"), (True, "bc"), (True, "d")], lambda c: None)
+    ['a', 'b', 'c']
+    >>> reachable([(True, "a"), (True, "b"), (True, "c")], lambda c: c != "a")
     ['a', 'b']
     """
-    result = []
-    for choice in choices:
-        result.append(choice)
-        if not conditional(choice) and complete(choice) is not False:
+    result: list[T] = []
+    for for_all, choices in configs:
+        result += choices
+        if for_all and all(complete(c) is not False for c in choices):
             break
     return result
 
