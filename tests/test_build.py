@@ -42,11 +42,12 @@ def test_autotune_and_heuristics_are_taken_over(families: Path, compile_cache: P
         "BLOCK=128 num_stages=3 num_warps=4 EVEN=True",
         "BLOCK=128 num_stages=3 num_warps=4 EVEN=False",
     ]
-    assert chosen[1].condition == m.ALWAYS
     slot = next(s.name for s in operator.slots if s.name == "x.shape[0]")
     names = {i: s.name for i, s in enumerate(operator.slots)}
     condition = decode(operator.expressions[chosen[0].condition], names)
     assert evaluate(condition, {slot: 256}) == 1 and evaluate(condition, {slot: 257}) == 0
+    otherwise = decode(operator.expressions[chosen[1].condition], names)
+    assert evaluate(otherwise, {slot: 256}) == 0 and evaluate(otherwise, {slot: 257}) == 1
     grid = decode(operator.expressions[chosen[0].launches[0].grid[0]], names)
     assert [evaluate(grid, {slot: n}) for n in (0, 1, 128, 129)] == [0, 1, 1, 2]
 
@@ -120,3 +121,14 @@ def test_nothing_built_is_an_error(families: Path, tmp_path: Path) -> None:
     (folder / "family.py").write_text("\n".join(lines) + "\n")
     with pytest.raises(BuildError, match="planted"):
         pack_of(folder, "sm_90", tmp_path / "cache")
+
+
+def test_ptx_is_a_target_of_its_own(families: Path, compile_cache: Path) -> None:
+    bound, location = bound_family(families / "autotuned")
+    pack = make_pack(bound, location, BuildOptions(parse_targets("sm_80,sm_90"), cache=compile_cache, ptx=True)).pack
+    assert pack.targets == ("sm_80", "sm_90", "compute_80")
+    ptx = pack.operators[0].targets[2]
+    assert {pack.objects[v.object].kind for v in ptx.variants} == {m.CodeKind.PTX}
+    assert all(b".target sm_80" in pack.objects[v.object].data for v in ptx.variants)
+    with pytest.raises(BuildError, match="add sm_80"):
+        make_pack(bound, location, BuildOptions(parse_targets("sm_90"), cache=compile_cache, ptx=True))

@@ -85,7 +85,7 @@ def test_a_good_description_has_no_faults(tmp_path: Path) -> None:
         ({"grid": "lambda a: (a.n_row,)"}, "grid", "no 'n_row'", "mend"),
         ({"grid": "lambda a: (a.n_rows / 2,)"}, "grid", "cdiv", "mend"),
         ({"grid": "lambda a: (a.n_rows if a.n_rows > 3 else 1,)"}, "grid", "select", "mend"),
-        ({"grid": "lambda a: (a.n_rows // 0, a.BLOCK // 0)"}, "grid", "division by zero", "mend"),
+        ({"grid": "lambda a: (a.n_rows // 0, a.BLOCK // 0)"}, "grid", "by zero", "mend"),
         ({"grid": "lambda a: (1, 2, 3, 4)"}, "grid", "4 sizes", "mend"),
         ({"more": "large='huge'"}, "rows", "huge", "refuse"),
         ({"more": "targets=('gfx94',)"}, "targets", "gfx94", "gfx942"),
