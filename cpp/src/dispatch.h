@@ -1,0 +1,33 @@
+// From a bound call and the targets that a device can run to what is launched.
+#ifndef PRECAST_SRC_DISPATCH_H_
+#define PRECAST_SRC_DISPATCH_H_
+
+#include "call.h"
+#include "library.h"
+
+namespace precast {
+
+struct Choice {
+  uint32_t pack = 0;
+  const Operator* op = nullptr;  // of that pack; equal in all packs of a library but for its targets
+  const OperatorTarget* target = nullptr;
+  const Candidate* candidate = nullptr;
+  size_t specialization = 0;
+  uint32_t variants[kMaxLaunches] = {};
+  int64_t key[kMaxKeyFields] = {};
+};
+
+// Chooses, or says why nothing can be: PRECAST_UNSUPPORTED, PRECAST_NO_TARGET, PRECAST_UNTUNED. `device` names
+// what the targets were chosen for.
+Status Choose(Library* library, size_t op_index, const Call& call, const std::vector<Runnable>& runnable,
+              const char* device, Choice* choice);
+
+// Launches a choice on a device that is current.
+Status LaunchChoice(Library* library, DeviceState* device, const Call& call, const Choice& choice, void* stream);
+
+// Loads what a launch of the choice would need.
+Status LoadChoice(Library* library, DeviceState* device, const Choice& choice, void* stream);
+
+}  // namespace precast
+
+#endif  // PRECAST_SRC_DISPATCH_H_
