@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <string>
 
 namespace {
 
@@ -34,6 +35,9 @@ void operator delete(void* memory, const std::nothrow_t&) noexcept { free(memory
 void operator delete[](void* memory, const std::nothrow_t&) noexcept { free(memory); }
 
 extern "C" [[noreturn]] void __cxa_pure_virtual() { Die("pure virtual call"); }
+
+// The C++ library's own copies of these would bring the unwinder with them.
+template class std::basic_string<char>;
 
 namespace std {
 const nothrow_t nothrow{};
