@@ -1,0 +1,6 @@
+"""Calling libraries from Python. Needs neither Triton nor a compiler."""
+
+from precast.runtime.errors import PrecastError
+from precast.runtime.library import Library, Operator, load
+
+__all__ = ["Library", "Operator", "PrecastError", "load"]
