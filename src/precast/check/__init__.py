@@ -1,0 +1,1 @@
+"""Checking kernels and libraries against references."""

@@ -1,0 +1,81 @@
+"""Attention forward: through pointers for every target, through TMA where there is TMA."""
+
+from precast.describe import Config, Family, Kernel, Operator, Plan, cdiv, feature, scalar, stride, tensor
+
+from .forward import attention_forward_kernel
+from .forward_tma import attention_forward_tma_kernel
+
+HOPPER = ("sm_90", "sm_100")
+MASKS = ("none", "causal_top_left", "causal_bottom_right")
+QUERY = ("B", "H", "Sq", "D")
+KEY = ("B", "Hk", "Sk", "D")
+
+
+def config(m, n, **options):
+    return Config({"BLOCK_M": m, "BLOCK_N": n}, **options)
+
+
+COMMON = {
+    "types": {"T": ("fp16", "bf16")},
+    "features": {"MASK": MASKS, "HEAD_DIM": feature((64, 128), value=lambda a: a.D)},
+    "key": {"Sq": lambda a: a.Sq, "Sk": lambda a: a.Sk, "heads": lambda a: a.B * a.H},
+    "grid": lambda a: (cdiv(a.Sq, a.BLOCK_M), a.B * a.H),
+}
+
+pointers = Kernel(
+    attention_forward_kernel,
+    args={
+        "out_ptr": tensor("T", shape=QUERY, output=True),
+        "lse_ptr": tensor("fp32", shape=("B", "H", "Sq"), output=True),
+        "q_ptr": tensor("T", shape=QUERY),
+        "k_ptr": tensor("T", shape=KEY),
+        "v_ptr": tensor("T", shape=KEY),
+        "scale": scalar("fp32"),
+        **{f"stride_{t[0]}{axis}": stride(t, i) for t in ("out", "q", "k", "v") for i, axis in enumerate("bhs")},
+    },
+    configs=[
+        config(64, 32, num_warps=4, num_stages=2, when=lambda a: a.Sq <= 64),
+        config(128, 64, num_warps=8, num_stages=3, targets=("sm_80", *HOPPER)),
+        config(128, 64, num_warps=8, num_stages=2, targets=("sm_86", "sm_89", "sm_120")),
+        config(128, 64, num_warps=4, num_stages=1, waves_per_eu=2, targets=("gfx90a", "gfx942", "gfx950")),
+        config(64, 32, num_warps=4, num_stages=1),
+    ],
+    name="attention_forward",
+    **COMMON,
+)
+
+tma = Kernel(
+    attention_forward_tma_kernel,
+    args={
+        "out_desc": tensor("T", shape=QUERY, output=True, block=lambda c: (1, 1, c.BLOCK_M, c.HEAD_DIM)),
+        "lse_ptr": tensor("fp32", shape=("B", "H", "Sq"), output=True),
+        "q_desc": tensor("T", shape=QUERY, block=lambda c: (1, 1, c.BLOCK_M, c.HEAD_DIM)),
+        "k_desc": tensor("T", shape=KEY, block=lambda c: (1, 1, c.BLOCK_N, c.HEAD_DIM)),
+        "v_desc": tensor("T", shape=KEY, block=lambda c: (1, 1, c.BLOCK_N, c.HEAD_DIM)),
+        "scale": scalar("fp32"),
+    },
+    configs=[
+        config(128, 128, num_warps=8, num_stages=2),
+        config(128, 64, num_warps=8, num_stages=3),
+        config(64, 64, num_warps=4, num_stages=2),
+    ],
+    targets=HOPPER,
+    name="attention_forward_tma",
+    **COMMON,
+)
+
+family = Family(
+    "flash",
+    [
+        Operator(
+            "attention_forward",
+            [
+                Plan("tma", [tma], targets=HOPPER, when=lambda a: (a.Sq > 64) & (a.Sk > 0)),
+                Plan("pointers", [pointers]),
+            ],
+            arguments=("out", "lse", "q", "k", "v", "scale", "mask"),
+            checks=[(lambda a: (a.Hk > 0) & (a.H % (a.Hk + (a.Hk == 0)) == 0), "H must be a multiple of Hk")],
+            doc="out = softmax(mask(scale q k^T)) v, and the natural log-sum-exp of each row",
+        )
+    ],
+)

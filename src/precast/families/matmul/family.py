@@ -1,0 +1,81 @@
+"""Matrix multiplication: through pointers for every target, through TMA where there is TMA."""
+
+from precast.describe import Config, Family, Kernel, Operator, Plan, cdiv, tensor
+
+from .kernels import matmul_kernel, matmul_tma_kernel
+
+TYPES = {"T": ("fp16", "bf16", "fp8e4nv", "fp8e4b8"), "O": ("fp16", "bf16")}
+HOPPER = ("sm_90", "sm_100")
+
+
+def wrong_output(f):
+    """fp16 and bf16 give their own dtype; fp8 gives bf16."""
+    return f.O.name != f.T.name if f.T.bits == 16 else f.O.name != "bf16"
+
+
+COMMON = {
+    "types": TYPES,
+    "exclude": [(wrong_output, "the output of fp16 is fp16, that of bf16 and fp8 is bf16")],
+    "key": ("M", "N", "K"),
+    "grid": lambda a: (cdiv(a.M, a.BLOCK_M) * cdiv(a.N, a.BLOCK_N),),
+}
+
+
+def config(m, n, k, **options):
+    return Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8}, **options)
+
+
+def tma_config(m, n, k, warp_specialize, **options):
+    parameters = {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8, "WARP_SPECIALIZE": warp_specialize}
+    return Config(parameters, **options)
+
+
+pointers = Kernel(
+    matmul_kernel,
+    args={
+        "c_ptr": tensor("O", shape=("M", "N"), output=True),
+        "a_ptr": tensor("T", shape=("M", "K")),
+        "b_ptr": tensor("T", shape=("K", "N")),
+    },
+    configs=[
+        config(64, 64, 32, num_warps=4, num_stages=3, when=lambda a: a.M * a.N <= 1 << 20),
+        config(128, 256, 64, num_warps=8, num_stages=3, targets=("sm_80", *HOPPER)),
+        config(128, 128, 64, num_warps=8, num_stages=2, targets=("gfx90a", "gfx942", "gfx950")),
+        config(128, 128, 32, num_warps=8, num_stages=3),
+        config(64, 64, 32, num_warps=4, num_stages=2),
+    ],
+    large="wide",
+    **COMMON,
+)
+
+tma = Kernel(
+    matmul_tma_kernel,
+    args={
+        "c_desc": tensor("O", shape=("M", "N"), output=True, block=lambda c: (c.BLOCK_M, c.BLOCK_N)),
+        "a_desc": tensor("T", shape=("M", "K"), block=lambda c: (c.BLOCK_M, c.BLOCK_K)),
+        "b_desc": tensor("T", shape=("K", "N"), block=lambda c: (c.BLOCK_K, c.BLOCK_N)),
+    },
+    configs=[
+        tma_config(128, 256, 64, True, num_warps=8, num_stages=3),
+        tma_config(128, 256, 64, False, num_warps=8, num_stages=3),
+        tma_config(128, 128, 64, False, num_warps=4, num_stages=3),
+    ],
+    targets=HOPPER,
+    name="matmul_tma",
+    **COMMON,
+)
+
+family = Family(
+    "matmul",
+    [
+        Operator(
+            "matmul",
+            [
+                # Small problems leave most of the GPU idle in large tiles.
+                Plan("tma", [tma], targets=HOPPER, when=lambda a: (a.M * a.N > 1 << 20) & (a.K > 0)),
+                Plan("pointers", [pointers]),
+            ],
+            doc="c = a @ b, accumulated in fp32",
+        )
+    ],
+)
