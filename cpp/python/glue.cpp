@@ -110,6 +110,12 @@ struct Operator {
       Check(api->run(library, index, values, count, &options));
       return;
     }
+    if (device.device_type != kDLCUDA && device.device_type != kDLROCM) {
+      throw ffi::Error("InvalidArgumentError",
+                       device.device_type == kDLCPU ? "the tensors are on the CPU: move them to a GPU"
+                                                    : "no tensor says on which GPU to allocate the outputs",
+                       "");
+    }
     ffi::Array<ffi::Any> made;
     ffi::Tensor tensors[kMaxArguments];
     for (uint64_t rest = missing; rest != 0; rest &= rest - 1) {

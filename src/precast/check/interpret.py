@@ -44,8 +44,8 @@ class _Bound:
     arguments: Mapping[str, Any]
 
 
-def _bind(operator: BoundOperator, arguments: Mapping[str, Any], target: Target) -> _Bound:
-    """What a call's symbols are, and which specialization it has."""
+def _symbols(operator: BoundOperator, arguments: Mapping[str, Any]) -> dict[str, int]:
+    """The integers that a call's lambdas see."""
     symbols = {"num_sms": SIMULATED_MULTIPROCESSORS}
     for a in operator.arguments:
         value = arguments.get(a.name)
@@ -58,6 +58,12 @@ def _bind(operator: BoundOperator, arguments: Mapping[str, Any], target: Target)
             symbols[a.name] = a.labels.index(value) if isinstance(value, str) else int(value or 0)
         elif a.kind != "float":
             symbols[a.name] = int(value if value is not None else a.default or 0)
+    return symbols
+
+
+def _bind(operator: BoundOperator, arguments: Mapping[str, Any], target: Target) -> _Bound:
+    """What a call's symbols are, and which specialization it has."""
+    symbols = _symbols(operator, arguments)
     types = {}
     for name, dtypes in operator.types.items():
         having = [arguments[n] for n, t in operator.tensors.items() if t.dtype == name and arguments.get(n) is not None]
@@ -114,7 +120,9 @@ def run_plan(operator: BoundOperator, plan: BoundPlan, arguments: Mapping[str, A
         arguments: by public name; outputs too.
         target: whose configs are used.
     """
-    bound = _bind(operator, arguments, target)
+    widened = {name: _widen(value) for name, value in arguments.items()}
+    spec = _bind(operator, arguments, target).spec
+    bound = _Bound(spec, _symbols(operator, widened), widened)
     workspaces: dict[str, Array] = {}
     for kernel in plan.kernels:
         choice = _choose(operator, kernel, bound, target)
@@ -126,6 +134,18 @@ def run_plan(operator: BoundOperator, plan: BoundPlan, arguments: Mapping[str, A
             b.parameter.name: _argument(b, kernel, bound, values, workspaces) for b in kernel.bindings
         }
         kernel.function.jit[grid](**given)
+    for name, value in arguments.items():
+        if widened[name] is not value:
+            value[...] = widened[name].astype(value.dtype)
+
+
+def _widen(value: Any) -> Any:
+    """bfloat16 arrays as float32: the interpreter has no bfloat16 arithmetic."""
+    if isinstance(value, np.ndarray) and value.dtype == DTYPES["bf16"]:
+        wide = np.empty_like(value, dtype=np.float32)
+        wide[...] = value
+        return wide
+    return value
 
 
 def _choose(operator: BoundOperator, kernel: BoundKernel, bound: _Bound, target: Target) -> Choice:

@@ -70,6 +70,11 @@ class Operator:
         self._count = len(self._names)
         self._outputs = [i for i, a in enumerate(facts["arguments"]) if a.get("output")]
         self._labels = {a["name"]: a["labels"] for a in facts["arguments"] if a["kind"] == "choice"}
+        self._choices = [
+            (i, {label: k for k, label in enumerate(a["labels"])})
+            for i, a in enumerate(facts["arguments"])
+            if a["kind"] == "choice"
+        ]
         self._required = sum(not a["optional"] for a in facts["arguments"])
         self._inputs = [i for i in range(self._count) if i not in self._outputs]
         mask = sum(1 << i for i in self._outputs)
@@ -81,7 +86,10 @@ class Operator:
         self._warmup = ask(*handle, index, self._count, 2)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        if not named and len(args) == self._count and not self._labels:
+        if not named and len(args) == self._count:
+            for i, indices in self._choices:
+                if isinstance(args[i], str):
+                    args = (*args[:i], indices.get(args[i], args[i]), *args[i + 1 :])
             return self._run(*args)
         return self._run(*self.bind(*args, **named))
 
