@@ -17,6 +17,7 @@ import torch.nn.functional as F
 import tvm_ffi
 
 import precast
+from precast.pack.inspect import code_object, inspect_bytes, packs_of
 
 CALLS = 2000
 ROUNDS = 7
@@ -64,31 +65,27 @@ def microseconds(call) -> float:
     return best * 1e6
 
 
+def add_kernel_code(library: str) -> tuple[bytes, str]:
+    """The cubin that precast launches for float32 on an H200, and its function's name."""
+    name, data = packs_of(Path(library))[0]
+    facts = inspect_bytes(data, name)
+    target = next(t for t in facts["operators"][0]["targets"] if t["target"] == "sm_90")
+    spec = next(s for s in target["specializations"] if s["name"] == "T=float32")
+    launch = target["candidates"][spec["candidates"][0]]["launches"][0]
+    variant = target["variants"][launch["variants"][0]["variant"]]
+    return code_object(data, facts, variant["object"]), variant["function"]
+
+
 def hand_written(library: str):
     """A tvm-ffi function, compiled here, that launches precast's own compiled kernel and nothing else."""
     import ctypes
 
-    import zstandard
-
-    from precast.pack.inspect import inspect_bytes, packs_of
-
-    name, data = packs_of(Path(library))[0]
-    facts = inspect_bytes(data, name)
-    op = facts["operators"][0]
-    target = next(t for t in op["targets"] if t["target"] == "sm_90")
-    spec = next(s for s in target["specializations"] if s["name"] == "T=float32")
-    variant = target["variants"][target["candidates"][spec["candidates"][0]]["launches"][0]["variants"][0]["variant"]]
-    at = 72 + facts["metadata_bytes"] + sum(d["stored"] for d in facts["dictionaries"])
-    at += sum(o["stored"] for o in facts["objects"][: variant["object"]])
-    entry = facts["objects"][variant["object"]]
-    decompressor = zstandard.ZstdDecompressor()
-    assert not facts["dictionaries"], "this pack's objects need a dictionary"
-    cubin = decompressor.decompress(data[at : at + entry["stored"]], max_output_size=entry["raw"])
+    cubin, name = add_kernel_code(library)
     cuda = ctypes.CDLL("libcuda.so.1")
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
     torch.zeros(1, device="cuda")
     assert cuda.cuModuleLoadData(ctypes.byref(module), cubin) == 0
-    assert cuda.cuModuleGetFunction(ctypes.byref(function), module, variant["function"].encode()) == 0
+    assert cuda.cuModuleGetFunction(ctypes.byref(function), module, name.encode()) == 0
     folder = Path(tempfile.mkdtemp())
     (folder / "add.cpp").write_text(HAND_WRITTEN)
     info = tvm_ffi.libinfo

@@ -302,6 +302,12 @@ std::string InspectPack(const Pack& pack) {
     json.Key("kind").String(CodeText(o.kind));
     json.Key("raw").Int(o.raw_bytes);
     json.Key("stored").Int(o.stored_bytes);
+    json.Key("dictionary");
+    if (o.dictionary == kNone) {
+      json.Null();
+    } else {
+      json.Int(o.dictionary);
+    }
     json.EndObject();
   }
   json.EndArray();

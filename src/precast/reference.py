@@ -40,12 +40,15 @@ class Reference:
         reference: outputs by name in float64.
         naive: outputs by name as a plain implementation in the inputs' dtype computes them, rounding where it
             would; its error against the reference says how large ours may be.
+        magnitudes: for outputs that are small differences of large terms, the size of these terms: their rounding
+            is the floor of the error.
     """
 
     problems: Sequence[Problem]
     inputs: Callable[[Problem, np.random.Generator], dict[str, Any]]
     reference: Callable[[Mapping[str, Any]], dict[str, Array]]
     naive: Callable[[Mapping[str, Any]], dict[str, Array]]
+    magnitudes: Callable[[Mapping[str, Any]], dict[str, float]] = lambda args: {}
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,10 @@ def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, s
     return (rng.standard_normal(shape) * scale).astype(np.float32).astype(DTYPES[dtype])
 
 
-def compare(output: Array, reference: Array, naive: Array) -> Comparison:
+def compare(output: Array, reference: Array, naive: Array, magnitude: float = 0.0) -> Comparison:
     """Applies the error rule: at most 2 x the plain implementation's error, plus two units of rounding.
+
+    The unit is that of the largest value of the reference, or of `magnitude` if that is larger.
 
     Infinities must be where the reference has them, and NaN nowhere that it has none.
     """
@@ -83,10 +88,10 @@ def compare(output: Array, reference: Array, naive: Array) -> Comparison:
         return Comparison(False, float("inf"), 0.0)
     plain = naive.astype(np.float64)
     usable = finite & np.isfinite(plain)
-    plain_error = float(np.abs(plain - reference)[usable].max(initial=0.0))
+    plain_error = float(np.abs(plain[usable] - reference[usable]).max(initial=0.0))
     kind = output.dtype
     unit = float(ml_dtypes.finfo(kind).eps) if kind.kind not in "iu" else 0.0
-    largest = float(np.abs(reference[finite]).max(initial=0.0))
+    largest = max(magnitude, float(np.abs(reference[finite]).max(initial=0.0)))
     allowed = 2 * plain_error + 2 * unit * largest
-    error = float(np.abs(got - reference)[finite].max(initial=0.0))
+    error = float(np.abs(got[finite] - reference[finite]).max(initial=0.0))
     return Comparison(error <= allowed, error, allowed)

@@ -49,6 +49,7 @@ def check_family(family: str | Path) -> Iterator[Outcome]:
             text = problem_text(problem)
             inputs = reference.inputs(problem, np.random.default_rng(SEED))
             wanted, plain = reference.reference(inputs), reference.naive(inputs)
+            magnitudes = reference.magnitudes(inputs)
             outputs = {name: allocate(wanted[name].shape, plain[name].dtype) for name in wanted}
             arguments = {**inputs, **outputs}
             try:
@@ -59,7 +60,7 @@ def check_family(family: str | Path) -> Iterator[Outcome]:
                     with np.errstate(all="ignore"):
                         run_plan(operator, plan, arguments, target)
                     for name, array in outputs.items():
-                        c = compare(array, wanted[name], plain[name])
+                        c = compare(array, wanted[name], plain[name], magnitudes.get(name, 0.0))
                         detail = f"{name}: error {c.error:.3g}, allowed {c.allowed:.3g}"
                         yield Outcome(operator.name, text, plan.name, "ok" if c.ok else "wrong", detail)
             except Unsupported as reason:

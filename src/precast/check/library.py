@@ -129,6 +129,7 @@ def _check_problem(
 ) -> Iterator[Outcome]:
     inputs = reference.inputs(problem, np.random.default_rng(SEED))
     wanted, plain = reference.reference(inputs), reference.naive(inputs)
+    magnitudes = reference.magnitudes(inputs)
     text = problem_text(problem)
     for layout in LAYOUTS[: 1 if problem.get("big") and problem.get("dtype") == "fp32" else None]:
         placed = {n: _Placed(a, layout, torch) for n, a in inputs.items() if isinstance(a, np.ndarray)}
@@ -145,7 +146,7 @@ def _check_problem(
             continue
         for name, place in outputs.items():
             got = _to_numpy(place.view, plain[name].dtype, torch)
-            c = compare(got, wanted[name], plain[name])
+            c = compare(got, wanted[name], plain[name], magnitudes.get(name, 0.0))
             detail = f"{name}: error {c.error:.3g}, allowed {c.allowed:.3g}"
             yield Outcome(operator.name, text, layout.name, "ok" if c.ok else "wrong", detail)
         for name, place in {**placed, **outputs}.items():

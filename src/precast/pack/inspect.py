@@ -10,10 +10,12 @@ from typing import Any
 from precast.errors import UserError
 from precast.native import runtime_library
 
-__all__ = ["PACK_SECTION", "PackError", "inspect_bytes", "inspect_file", "packs_of"]
+__all__ = ["PACK_SECTION", "PackError", "code_object", "inspect_bytes", "inspect_file", "packs_of"]
 
 PACK_SECTION = ".precast_pack"
 """The ELF section of a library that holds its pack."""
+
+HEADER_BYTES = 72
 
 
 class PackError(UserError):
@@ -65,3 +67,22 @@ def inspect_bytes(data: bytes, where: str, *, verify: bool = False) -> dict[str,
 def inspect_file(path: Path, *, verify: bool = False) -> list[dict[str, Any]]:
     """The contents of all packs of a file; see `packs_of`."""
     return [inspect_bytes(data, name, verify=verify) for name, data in packs_of(path)]
+
+
+def code_object(data: bytes, facts: dict[str, Any], index: int) -> bytes:
+    """The raw bytes of one code object of a pack; `facts` are what `inspect_bytes` gave for it."""
+    import zstandard
+
+    dictionaries, objects = facts["dictionaries"], facts["objects"]
+    start = HEADER_BYTES + facts["metadata_bytes"]
+    at = start + sum(d["stored"] for d in dictionaries) + sum(o["stored"] for o in objects[:index])
+    entry = objects[index]
+    stored = data[at : at + entry["stored"]]
+    number = entry["dictionary"]
+    if number is None:
+        return zstandard.ZstdDecompressor().decompress(stored, max_output_size=entry["raw"])
+    at = start + sum(d["stored"] for d in dictionaries[:number])
+    chosen = dictionaries[number]
+    raw = zstandard.ZstdDecompressor().decompress(data[at : at + chosen["stored"]], max_output_size=chosen["raw"])
+    dictionary = zstandard.ZstdCompressionDict(raw, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+    return zstandard.ZstdDecompressor(dict_data=dictionary).decompress(stored, max_output_size=entry["raw"])

@@ -31,6 +31,8 @@ pointers = Kernel(
         "k_ptr": tensor("T", shape=KEY),
         "v_ptr": tensor("T", shape=KEY),
         "scale": scalar("fp32"),
+        "stride_lb": stride("lse", 0),
+        "stride_lh": stride("lse", 1),
         **{f"stride_{t[0]}{axis}": stride(t, i) for t in ("out", "q", "k", "v") for i, axis in enumerate("bhs")},
     },
     configs=[
@@ -53,6 +55,8 @@ tma = Kernel(
         "k_desc": tensor("T", shape=KEY, block=lambda c: (1, 1, c.BLOCK_N, c.HEAD_DIM)),
         "v_desc": tensor("T", shape=KEY, block=lambda c: (1, 1, c.BLOCK_N, c.HEAD_DIM)),
         "scale": scalar("fp32"),
+        "stride_lb": stride("lse", 0),
+        "stride_lh": stride("lse", 1),
     },
     configs=[
         config(128, 128, num_warps=8, num_stages=2),

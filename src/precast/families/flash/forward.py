@@ -32,8 +32,8 @@ def attend(
 @triton.jit
 def attention_forward_kernel(
     out_ptr, lse_ptr, q_ptr, k_ptr, v_ptr, scale, stride_ob, stride_oh, stride_os, stride_qb, stride_qh, stride_qs,
-    stride_kb, stride_kh, stride_ks, stride_vb, stride_vh, stride_vs, H, Hk, Sq, Sk, MASK: tl.constexpr,
-    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    stride_kb, stride_kh, stride_ks, stride_vb, stride_vh, stride_vs, stride_lb, stride_lh, H, Hk, Sq, Sk,
+    MASK: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """One block of BLOCK_M queries of one head a program; the last blocks, which see most, come first."""
     block = tl.num_programs(0) - 1 - tl.program_id(0)
@@ -62,4 +62,4 @@ def attention_forward_kernel(
     out, lse = finish(acc, top, total)
     out_at = out_ptr + batch * stride_ob + head * stride_oh + rows[:, None] * stride_os + dims[None, :]
     tl.store(out_at, out.to(out_ptr.dtype.element_ty), mask=rows[:, None] < Sq)
-    tl.store(lse_ptr + (batch * H + head) * Sq + rows, lse, mask=rows < Sq)
+    tl.store(lse_ptr + batch * stride_lb + head * stride_lh + rows, lse, mask=rows < Sq)

@@ -12,7 +12,7 @@ def attend_tma(
     MASK: tl.constexpr, HEAD_DIM: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """Keys and values from start to stop; what TMA reads past the end is 0."""
-    for at in range(start, stop, BLOCK_N):
+    for at in tl.range(start, stop, BLOCK_N, num_stages=1 if MASKED else None):
         k = k_desc.load([batch, kv_head, at, 0]).reshape([BLOCK_N, HEAD_DIM])
         scores = tl.dot(q, k.T)
         if MASKED:
@@ -25,8 +25,8 @@ def attend_tma(
 
 @triton.jit
 def attention_forward_tma_kernel(
-    out_desc, lse_ptr, q_desc, k_desc, v_desc, scale, H, Hk, Sq, Sk, MASK: tl.constexpr, HEAD_DIM: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    out_desc, lse_ptr, q_desc, k_desc, v_desc, scale, stride_lb, stride_lh, H, Hk, Sq, Sk, MASK: tl.constexpr,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     """One block of BLOCK_M queries of one head a program; the last blocks, which see most, come first."""
     block = tl.num_programs(0) - 1 - tl.program_id(0)
@@ -48,4 +48,5 @@ def attention_forward_tma_kernel(
     )
     out, lse = finish(acc, top, total)
     out_desc.store([batch, head, block * BLOCK_M, 0], out.to(out_desc.dtype).reshape([1, 1, BLOCK_M, HEAD_DIM]))
-    tl.store(lse_ptr + (batch.to(tl.int64) * H + head) * Sq + rows, lse, mask=rows < Sq)
+    lse_at = lse_ptr + batch.to(tl.int64) * stride_lb + head.to(tl.int64) * stride_lh + rows
+    tl.store(lse_at, lse, mask=rows < Sq)

@@ -78,6 +78,12 @@ def backward_naive(args: Mapping[str, Any]) -> dict[str, Array]:
     return {k: v.astype(kind) for k, v in zip(("dx", "dweight", "dbias"), _backward(args, np.float32), strict=True)}
 
 
+def magnitudes(args: Mapping[str, Any]) -> dict[str, float]:
+    """dx is a difference of terms as large as dy * weight * rstd."""
+    g = np.abs(args["dy"].astype(np.float64) * args["weight"].astype(np.float64) * args["rstd"][:, None])
+    return {"dx": float(g.max(initial=0.0))}
+
+
 SHAPES = [(0, 5), (1, 1), (2, 16), (7, 127), (33, 256), (5, 1031), (17, 257)]
 PROBLEMS = [{"n_rows": r, "n_cols": c, "dtype": d} for d in ("fp16", "bf16", "fp32") for r, c in SHAPES] + [
     {"n_rows": 1009, "n_cols": 8192, "dtype": "bf16", "big": True},
@@ -87,6 +93,6 @@ PROBLEMS = [{"n_rows": r, "n_cols": c, "dtype": d} for d in ("fp16", "bf16", "fp
 REFERENCES = {
     "layer_norm": Reference(PROBLEMS, inputs, reference, naive),
     "layer_norm_backward": Reference(
-        [p for p in PROBLEMS if p["n_rows"] > 0], backward_inputs, backward_reference, backward_naive
+        [p for p in PROBLEMS if p["n_rows"] > 0], backward_inputs, backward_reference, backward_naive, magnitudes
     ),
 }
