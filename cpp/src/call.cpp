@@ -220,7 +220,7 @@ bool OffsetsFit(const BoundTensor& bound, bool bytes) {
 }
 
 bool FitsTensorMap(const BoundTensor& bound) {
-  if (bound.tensor == nullptr) return false;
+  if (bound.tensor == nullptr) return true;  // asked about without it
   const precast_tensor& t = *bound.tensor;
   if ((reinterpret_cast<uintptr_t>(bound.data) & 15) != 0 || bound.empty || t.ndim == 0) return false;
   const int64_t item = t.dtype.bits < 8 ? 1 : t.dtype.bits / 8;

@@ -126,6 +126,10 @@ Status PrepareGrid(const Call& call, const Launch& launch, PreparedLaunch* prepa
 
 Status EncodeMap(const Call& call, DeviceState* device, const TensorMap& map, EncodedTensorMap* encoded) {
   const BoundTensor& bound = call.tensors[map.argument];
+  if (bound.tensor == nullptr) {
+    return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s is missing", call.op->name.c_str(),
+                call.op->arguments[map.argument].name.c_str());
+  }
   TensorMapSpec spec{};
   spec.data_type = map.data_type;
   spec.rank = static_cast<uint32_t>(map.box.size());

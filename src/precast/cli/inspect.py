@@ -10,7 +10,7 @@ from precast.cli.output import console, print_json, print_table
 __all__ = ["inspect"]
 
 
-def inspect(file: Path, /, *, verify: bool = False, json: bool = False) -> int:
+def inspect(file: Path, /, *, verify: bool = False, summary: bool = False, json: bool = False) -> int:
     """Show what is in a pack or a library.
 
     Parameters
@@ -19,6 +19,8 @@ def inspect(file: Path, /, *, verify: bool = False, json: bool = False) -> int:
         A .pack file or a library.
     verify
         Check every byte; exit with 1 on the first fault.
+    summary
+        Print totals only.
     json
         Print JSON.
     """
@@ -34,13 +36,13 @@ def inspect(file: Path, /, *, verify: bool = False, json: bool = False) -> int:
     if json:
         print_json(content)
         return 0
-    _print(content)
+    _print(content, summary)
     if verify:
         console.print("every byte verified")
     return 0
 
 
-def _print(content: list[dict[str, Any]]) -> None:
+def _print(content: list[dict[str, Any]], summary: bool) -> None:
     for pack in content:
         stored = sum(o["stored"] for o in pack["objects"])
         raw = sum(o["raw"] for o in pack["objects"])
@@ -51,6 +53,8 @@ def _print(content: list[dict[str, Any]]) -> None:
             f"{len(pack['objects'])} code objects, {stored:,} bytes stored ({share} raw)",
             markup=False,
         )
+        if summary:
+            continue
         rows = []
         for operator in pack["operators"]:
             for target in operator["targets"]:

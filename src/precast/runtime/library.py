@@ -200,6 +200,15 @@ class Library:
         return f"<precast library {self.family} at {self.path}: {', '.join(self.operators)}>"
 
 
+def _entry(path: Path, library: ctypes.CDLL) -> Any:
+    """The library's one exported function: named by its file, or found in its symbol table."""
+    name = path.name.removeprefix("lib").partition(".")[0]
+    try:
+        return getattr(library, f"precast_library_{name}")
+    except AttributeError:
+        return getattr(library, _family_symbol(path))
+
+
 def _family_symbol(path: Path) -> str:
     from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
@@ -236,9 +245,11 @@ def load(path: str | Path) -> Library:
         if not api:
             raise errors.BadPackError(runtime.precast_error().decode(errors="replace"))
         return Library(path, api, handle.value or 0, runtime)
-    symbol = _family_symbol(path)
-    library = ctypes.CDLL(str(path.resolve()))
-    entry = getattr(library, symbol)
+    try:
+        library = ctypes.CDLL(str(path.resolve()))
+    except OSError as error:
+        raise errors.BadPackError(f"{path} can't be loaded: {error}") from error
+    entry = _entry(path, library)
     entry.restype = ctypes.c_void_p
     entry.argtypes = [ctypes.c_uint32, ctypes.POINTER(ctypes.c_void_p)]
     api = entry(ABI_VERSION, ctypes.byref(handle))

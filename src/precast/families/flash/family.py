@@ -59,7 +59,7 @@ tma = Kernel(
         "stride_lh": stride("lse", 1),
     },
     configs=[
-        config(128, 128, num_warps=8, num_stages=2),
+        config(128, 128, num_warps=8, num_stages=3, when=lambda a: a.HEAD_DIM <= 128),
         config(128, 64, num_warps=8, num_stages=3),
         config(64, 64, num_warps=4, num_stages=2),
     ],
