@@ -39,7 +39,9 @@ Status BindTensor(const Operator& op, size_t index, const precast_value& value, 
   const Argument& a = op.arguments[index];
   const char* name = a.name.c_str();
   BoundTensor& bound = call->tensors[index];
-  bound = BoundTensor{};
+  bound.tensor = nullptr;
+  bound.data = nullptr;
+  bound.empty = false;
   if (value.kind == PRECAST_NONE) {
     if (a.optional || (a.output && purpose != Purpose::kRun)) return PRECAST_OK;
     return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s is missing: give a tensor of shape %s", op.name.c_str(), name,
@@ -287,7 +289,8 @@ Status Bind(const Operator& op, const precast_value* args, int32_t count, Purpos
     if (op.arguments[i].kind == ArgumentKind::kTensor) {
       status = BindTensor(op, i, value, purpose, call);
     } else {
-      call->tensors[i] = BoundTensor{};
+      call->tensors[i].tensor = nullptr;
+      call->tensors[i].data = nullptr;
       status = BindScalar(op, i, value, call);
     }
     if (status != PRECAST_OK) return status;

@@ -14,11 +14,12 @@ enum class Purpose {
   kOutputs,   // output_shape: outputs are missing
 };
 
+// Without initialisers, so that an array of them costs nothing until an argument is bound.
 struct BoundTensor {
-  const precast_tensor* tensor = nullptr;  // nullptr if absent
-  const int64_t* strides = nullptr;
-  char* data = nullptr;  // with the byte offset
-  bool empty = false;
+  const precast_tensor* tensor;  // nullptr if absent
+  const int64_t* strides;
+  char* data;  // with the byte offset
+  bool empty;
 };
 
 // Lives on the stack of a call. Arrays are not initialised: only the first entries, as counted by the

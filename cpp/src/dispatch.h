@@ -13,8 +13,8 @@ struct Choice {
   const OperatorTarget* target = nullptr;
   const Candidate* candidate = nullptr;
   size_t specialization = 0;
-  uint32_t variants[kMaxLaunches] = {};
-  int64_t key[kMaxKeyFields] = {};
+  uint32_t variants[kMaxLaunches];  // of the candidate's launches
+  int64_t key[kMaxKeyFields];       // of the operator's key fields
 };
 
 // Chooses, or says why nothing can be: PRECAST_UNSUPPORTED, PRECAST_NO_TARGET, PRECAST_UNTUNED. `device` names

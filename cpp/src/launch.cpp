@@ -96,14 +96,15 @@ class Arena {
   void* memory_ = nullptr;
 };
 
+// Without initialisers: only as many are used as the candidate has launches.
 struct PreparedLaunch {
-  const Variant* variant = nullptr;
-  void* function = nullptr;
-  LaunchConfig config{};
-  bool empty = false;
-  size_t global_scratch = 0;
-  size_t profile_scratch = 0;
-  int64_t profile_bytes = 0;
+  const Variant* variant;
+  void* function;
+  LaunchConfig config;
+  bool empty;
+  size_t global_scratch;
+  size_t profile_scratch;
+  int64_t profile_bytes;
 };
 
 Status PrepareGrid(const Call& call, const Launch& launch, PreparedLaunch* prepared) {
@@ -216,6 +217,10 @@ Status LaunchChoice(Library* library, DeviceState* device, const Call& call, con
   bool anything = false;
   for (size_t i = 0; i < candidate.launches.size(); ++i) {
     PreparedLaunch& p = prepared[i];
+    p.empty = false;
+    p.global_scratch = 0;
+    p.profile_scratch = 0;
+    p.profile_bytes = 0;
     p.variant = &choice.target->variants[choice.variants[i]];
     p.config.threads = p.variant->threads;
     p.config.shared_bytes = p.variant->shared_bytes;
@@ -242,7 +247,7 @@ Status LaunchChoice(Library* library, DeviceState* device, const Call& call, con
   }
   for (size_t i = 0; i < candidate.launches.size(); ++i) {
     PreparedLaunch& p = prepared[i];
-    if (p.empty) continue;
+    if (p.empty || (p.variant->global_scratch_bytes | p.variant->profile_scratch_bytes) == 0) continue;
     const int64_t programs = static_cast<int64_t>(p.config.grid[0]) * p.config.grid[1] * p.config.cluster;
     int64_t total = 0;
     int64_t global_bytes = 0;

@@ -205,17 +205,17 @@ CodeObject ReadObject(Cursor* c) {
   o.raw_bytes = c->Read<uint32_t>();
   o.stored_bytes = c->Read<uint32_t>();
   o.crc = c->Read<uint32_t>();
-  o.dictionary = c->Read<uint32_t>();
+  o.base = c->Read<uint32_t>();
   return o;
 }
 
-Status Inflate(const uint8_t* stored, size_t stored_bytes, const std::vector<uint8_t>* dictionary,
+Status Inflate(const uint8_t* stored, size_t stored_bytes, const std::vector<uint8_t>& prefix,
                std::vector<uint8_t>* raw) {
   ZSTD_DCtx* context = ZSTD_createDCtx();
   if (context == nullptr) return Fail(PRECAST_OUT_OF_MEMORY, "no memory to decompress");
-  const size_t got = ZSTD_decompress_usingDict(context, raw->data(), raw->size(), stored, stored_bytes,
-                                               dictionary == nullptr ? nullptr : dictionary->data(),
-                                               dictionary == nullptr ? 0 : dictionary->size());
+  ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, 31);  // one-shot: the window is the output itself
+  ZSTD_DCtx_refPrefix(context, prefix.data(), prefix.size());
+  const size_t got = ZSTD_decompressDCtx(context, raw->data(), raw->size(), stored, stored_bytes);
   ZSTD_freeDCtx(context);
   if (ZSTD_isError(got) != 0 || got != raw->size()) {
     return Fail(PRECAST_BAD_PACK, "the pack is damaged: a compressed part can't be decompressed (%s)",
@@ -245,22 +245,10 @@ Status ParseMetadata(std::vector<uint8_t> metadata, uint64_t objects_offset, uin
   pack->triton_version = c.Text();
   c.Texts(&pack->notes);
   c.Texts(&pack->targets);
-  c.List(&pack->dictionaries, 12, [&c] {
-    Dictionary d;
-    d.raw_bytes = c.Read<uint32_t>();
-    d.stored_bytes = c.Read<uint32_t>();
-    d.crc = c.Read<uint32_t>();
-    return d;
-  });
   c.List(&pack->objects, 49, [&c] { return ReadObject(&c); });
   c.List(&pack->operators, 40, [&c] { return ReadOperator(&c); });
   if (!c.AtEnd()) return Fail(PRECAST_BAD_PACK, "%s: the pack is damaged: its metadata doesn't parse", where);
   uint64_t offset = objects_offset;
-  for (Dictionary& d : pack->dictionaries) {
-    d.offset = offset;
-    offset += d.stored_bytes;
-    if (d.raw_bytes > kMaxObject) return Fail(PRECAST_BAD_PACK, "%s: the pack is damaged: a huge dictionary", where);
-  }
   for (CodeObject& o : pack->objects) {
     o.offset = offset;
     offset += o.stored_bytes;
@@ -320,7 +308,7 @@ Status ParsePack(const uint8_t* data, size_t size, const char* where, std::uniqu
     return Fail(PRECAST_BAD_PACK, "%s: the pack is damaged: its metadata has another size than its header says", where);
   }
   std::vector<uint8_t> metadata(raw);
-  Status status = Inflate(data + metadata_offset, stored, nullptr, &metadata);
+  Status status = Inflate(data + metadata_offset, stored, {}, &metadata);
   if (status != PRECAST_OK) return status;
   status = ParseMetadata(std::move(metadata), metadata_offset + stored, size, where, pack.get());
   if (status == PRECAST_OK) *out = std::move(pack);
@@ -328,30 +316,34 @@ Status ParsePack(const uint8_t* data, size_t size, const char* where, std::uniqu
 }
 
 Status Decompress(const Pack& pack, const CodeObject& object, std::vector<uint8_t>* raw) {
-  std::vector<uint8_t> dictionary;
-  if (object.dictionary != kNone) {
-    const Dictionary& d = pack.dictionaries[object.dictionary];
-    if (Crc32(pack.data + d.offset, d.stored_bytes) != d.crc) {
-      return Fail(PRECAST_BAD_PACK, "the pack is damaged: a dictionary fails its checksum");
+  const CodeObject* chain[kMaxBases + 1];
+  size_t count = 0;
+  for (const CodeObject* o = &object;; o = &pack.objects[o->base]) {
+    if (count > kMaxBases) return Fail(PRECAST_BAD_PACK, "the pack is damaged: a code object has too many bases");
+    chain[count++] = o;
+    if (o->base == kNone) break;
+  }
+  std::vector<uint8_t> prefix;
+  while (count > 0) {
+    const CodeObject& o = *chain[--count];
+    if (Crc32(pack.data + o.offset, o.stored_bytes) != o.crc) {
+      return Fail(PRECAST_BAD_PACK, "the pack is damaged: code object %s fails its checksum",
+                  Hex(o.sha256.data(), 8).c_str());
     }
-    dictionary.resize(d.raw_bytes);
-    const Status status = Inflate(pack.data + d.offset, d.stored_bytes, nullptr, &dictionary);
-    if (status != PRECAST_OK) return status;
+    // A damaged size must not make us ask for memory that the frame can't fill.
+    if (ZSTD_getFrameContentSize(pack.data + o.offset, o.stored_bytes) != o.raw_bytes) {
+      return Fail(PRECAST_BAD_PACK, "the pack is damaged: code object %s has another size than its record says",
+                  Hex(o.sha256.data(), 8).c_str());
+    }
+    raw->assign(o.raw_bytes, 0);
+    const Status status = Inflate(pack.data + o.offset, o.stored_bytes, prefix, raw);
+    if (status != PRECAST_OK || count == 0) return status;
+    prefix.swap(*raw);
   }
-  if (Crc32(pack.data + object.offset, object.stored_bytes) != object.crc) {
-    return Fail(PRECAST_BAD_PACK, "the pack is damaged: code object %s fails its checksum",
-                Hex(object.sha256.data(), 8).c_str());
-  }
-  raw->resize(object.raw_bytes);
-  return Inflate(pack.data + object.offset, object.stored_bytes, dictionary.empty() ? nullptr : &dictionary, raw);
+  return PRECAST_OK;
 }
 
 Status VerifyObjects(const Pack& pack, const char* where) {
-  for (const Dictionary& d : pack.dictionaries) {
-    if (Crc32(pack.data + d.offset, d.stored_bytes) != d.crc) {
-      return Fail(PRECAST_BAD_PACK, "%s: the pack is damaged: a dictionary fails its checksum", where);
-    }
-  }
   std::vector<uint8_t> raw;
   for (const CodeObject& object : pack.objects) {
     const Status status = Decompress(pack, object, &raw);

@@ -28,6 +28,7 @@ constexpr size_t kMaxKeyFields = 32;
 constexpr size_t kMaxWorkspaces = 32;
 constexpr size_t kMaxLaunches = 16;
 constexpr size_t kMaxRank = 8;
+constexpr size_t kMaxBases = 8;  // above one code object
 
 enum class ArgumentKind : uint8_t { kTensor, kInt, kFloat, kBool, kChoice, kCount };
 enum class SlotKind : uint8_t { kDim, kStride, kInt, kPresent, kDtype, kDevice, kCount };
@@ -205,14 +206,7 @@ struct CodeObject {
   uint32_t raw_bytes = 0;
   uint32_t stored_bytes = 0;
   uint32_t crc = 0;
-  uint32_t dictionary = kNone;
-  uint64_t offset = 0;
-};
-
-struct Dictionary {
-  uint32_t raw_bytes = 0;
-  uint32_t stored_bytes = 0;
-  uint32_t crc = 0;
+  uint32_t base = kNone;  // an earlier object, whose raw bytes are this one's prefix
   uint64_t offset = 0;
 };
 
@@ -225,7 +219,6 @@ struct Pack {
   std::string triton_version;
   std::vector<std::string> notes;
   std::vector<std::string> targets;
-  std::vector<Dictionary> dictionaries;
   std::vector<CodeObject> objects;
   std::vector<Operator> operators;
   uint32_t variant_count = 0;
@@ -247,7 +240,7 @@ Status ParseMetadata(std::vector<uint8_t> metadata, uint64_t objects_offset, uin
 // Whether every index is in range, every expression well formed, every tree finite. Part of ParseMetadata.
 Status ValidatePack(const Pack& pack, const char* where);
 
-// A code object's raw bytes, checked against its checksum. `dictionaries` caches decompressed dictionaries.
+// A code object's raw bytes, decompressed after its bases; each is checked against its checksum.
 Status Decompress(const Pack& pack, const CodeObject& object, std::vector<uint8_t>* raw);
 
 // Checks every byte of a parsed pack: each object's checksum, decompression and digest.

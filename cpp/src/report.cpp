@@ -290,11 +290,6 @@ std::string InspectPack(const Pack& pack) {
   WriteTexts(pack.targets, &json);
   json.Key("notes");
   WriteTexts(pack.notes, &json);
-  json.Key("dictionaries").BeginArray();
-  for (const Dictionary& d : pack.dictionaries) {
-    json.BeginObject().Key("raw").Int(d.raw_bytes).Key("stored").Int(d.stored_bytes).EndObject();
-  }
-  json.EndArray();
   json.Key("objects").BeginArray();
   for (const CodeObject& o : pack.objects) {
     json.BeginObject();
@@ -302,11 +297,11 @@ std::string InspectPack(const Pack& pack) {
     json.Key("kind").String(CodeText(o.kind));
     json.Key("raw").Int(o.raw_bytes);
     json.Key("stored").Int(o.stored_bytes);
-    json.Key("dictionary");
-    if (o.dictionary == kNone) {
+    json.Key("base");
+    if (o.base == kNone) {
       json.Null();
     } else {
-      json.Int(o.dictionary);
+      json.Int(o.base);
     }
     json.EndObject();
   }

@@ -210,8 +210,9 @@ class Validator {
 }  // namespace
 
 Status ValidatePack(const Pack& pack, const char* where) {
-  for (const CodeObject& o : pack.objects) {
-    if (o.kind >= CodeKind::kCount || (o.dictionary != kNone && o.dictionary >= pack.dictionaries.size())) {
+  for (size_t i = 0; i < pack.objects.size(); ++i) {
+    const CodeObject& o = pack.objects[i];
+    if (o.kind >= CodeKind::kCount || (o.base != kNone && o.base >= i)) {
       return Fail(PRECAST_BAD_PACK, "%s: the pack is damaged: a code object's record", where);
     }
   }

@@ -21,7 +21,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       pack = std::move(probe);
       break;
     }
-    for (const auto& d : probe.dictionaries) objects += d.stored_bytes;
     for (const auto& o : probe.objects) objects += o.stored_bytes;
     if (attempt == 1) return 0;
   }

@@ -9,6 +9,7 @@ from typing import Any
 
 from precast.errors import UserError
 from precast.native import runtime_library
+from precast.pack.compress import decompress_object
 
 __all__ = ["PACK_SECTION", "PackError", "code_object", "inspect_bytes", "inspect_file", "packs_of"]
 
@@ -71,18 +72,10 @@ def inspect_file(path: Path, *, verify: bool = False) -> list[dict[str, Any]]:
 
 def code_object(data: bytes, facts: dict[str, Any], index: int) -> bytes:
     """The raw bytes of one code object of a pack; `facts` are what `inspect_bytes` gave for it."""
-    import zstandard
-
-    dictionaries, objects = facts["dictionaries"], facts["objects"]
-    start = HEADER_BYTES + facts["metadata_bytes"]
-    at = start + sum(d["stored"] for d in dictionaries) + sum(o["stored"] for o in objects[:index])
-    entry = objects[index]
-    stored = data[at : at + entry["stored"]]
-    number = entry["dictionary"]
-    if number is None:
-        return zstandard.ZstdDecompressor().decompress(stored, max_output_size=entry["raw"])
-    at = start + sum(d["stored"] for d in dictionaries[:number])
-    chosen = dictionaries[number]
-    raw = zstandard.ZstdDecompressor().decompress(data[at : at + chosen["stored"]], max_output_size=chosen["raw"])
-    dictionary = zstandard.ZstdCompressionDict(raw, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
-    return zstandard.ZstdDecompressor(dict_data=dictionary).decompress(stored, max_output_size=entry["raw"])
+    objects = facts["objects"]
+    stored = []
+    at = HEADER_BYTES + facts["metadata_bytes"]
+    for o in objects:
+        stored.append(data[at : at + o["stored"]])
+        at += o["stored"]
+    return decompress_object(stored, [o["base"] for o in objects], [o["raw"] for o in objects], index)

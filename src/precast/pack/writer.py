@@ -18,6 +18,7 @@ from typing import TypeVar
 import zstandard
 
 from precast.pack import model as m
+from precast.pack.compress import compress_objects
 
 __all__ = ["FORMAT_VERSION", "MAGIC", "dump", "write"]
 
@@ -195,10 +196,10 @@ def _variant(s: _Stream, v: m.Variant) -> None:
 
 
 def dump(pack: m.Pack, *, level: int = LEVEL) -> bytes:
-    """The bytes of a pack: header, stored metadata, dictionaries and code objects, with no gaps.
+    """The bytes of a pack: header, stored metadata and code objects, with no gaps.
 
-    Every byte is covered by a checksum. The build id is a digest of the raw content, so equal
-    content has an equal id however it was compressed.
+    Every byte is covered by a checksum. The build id is a digest of the metadata, which names every code
+    object by its digest.
     """
     compressor = zstandard.ZstdCompressor(level=level, write_checksum=False, write_content_size=True)
     blobs: list[bytes] = []
@@ -208,19 +209,19 @@ def dump(pack: m.Pack, *, level: int = LEVEL) -> bytes:
     meta.text(pack.triton_version)
     meta.list(pack.notes, meta.text)
     meta.list(pack.targets, meta.text)
-    meta.list((), meta.u32)  # dictionaries: raw bytes, stored bytes, CRC-32 of the stored bytes
+    compressed = compress_objects([o.data for o in pack.objects], level=level)
 
-    def code_object(o: m.CodeObject) -> None:
-        stored = compressor.compress(o.data)
+    def code_object(entry: tuple[m.CodeObject, tuple[bytes, int | None]]) -> None:
+        o, (stored, base) = entry
         blobs.append(stored)
         meta.data += o.sha256
         meta.u8(o.kind)
         meta.u32(len(o.data))
         meta.u32(len(stored))
         meta.u32(zlib.crc32(stored))
-        meta.u32(m.NO_INDEX)  # dictionary
+        meta.u32(m.NO_INDEX if base is None else base)
 
-    meta.list(pack.objects, code_object)
+    meta.list(zip(pack.objects, compressed, strict=True), code_object)
     meta.list(pack.operators, lambda op: _operator(meta, op))
     raw = bytes(meta.data)
     digest = hashlib.sha256(raw)
