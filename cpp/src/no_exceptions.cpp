@@ -41,10 +41,10 @@ template class std::basic_string<char>;
 
 namespace std {
 const nothrow_t nothrow{};
-[[noreturn]] void __throw_length_error(const char* what) { Die(what); }
-[[noreturn]] void __throw_logic_error(const char* what) { Die(what); }
-[[noreturn]] void __throw_out_of_range_fmt(const char* what, ...) { Die(what); }
-[[noreturn]] void __throw_bad_alloc() { Die("out of memory"); }
-[[noreturn]] void __throw_bad_array_new_length() { Die("out of memory"); }
-[[noreturn]] void __throw_system_error(int) { Die("a system call failed"); }
+__attribute__((noreturn)) void __throw_length_error(const char* what) { Die(what); }
+__attribute__((noreturn)) void __throw_logic_error(const char* what) { Die(what); }
+__attribute__((noreturn)) void __throw_out_of_range_fmt(const char* what, ...) { Die(what); }
+__attribute__((noreturn)) void __throw_bad_alloc() { Die("out of memory"); }
+__attribute__((noreturn)) void __throw_bad_array_new_length() { Die("out of memory"); }
+__attribute__((noreturn)) void __throw_system_error(int) { Die("a system call failed"); }
 }  // namespace std
