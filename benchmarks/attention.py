@@ -1,6 +1,6 @@
 """Attention forward on a GPU: precast beside torch's back ends, in TFLOP/s. 16,384 tokens, hidden size 2,048.
 
-    python benchmarks/attention.py out/flash/libflash.so
+python benchmarks/attention.py out/flash/libflash.so
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def main() -> None:
         for causal in (False, True):
             for length in map(int, options.lengths.split(",")):
                 heads, batch = HIDDEN // dim, TOKENS // length
-                q, k, v = (torch.randn(batch, heads, length, dim, dtype=torch.bfloat16, device="cuda") for _ in range(3))
+                q, k, v = (
+                    torch.randn(batch, heads, length, dim, dtype=torch.bfloat16, device="cuda") for _ in range(3)
+                )
                 out, lse = torch.empty_like(q), torch.empty(batch, heads, length, device="cuda")
                 mask = "causal_bottom_right" if causal else "none"
                 scale = 1 / math.sqrt(dim)
@@ -55,7 +57,9 @@ def main() -> None:
                     with sdpa_kernel(backend):
                         expected = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
                         rates.append(
-                            flops / milliseconds(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)) / 1e9
+                            flops
+                            / milliseconds(lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal))
+                            / 1e9
                         )
                 error = (out.float() - expected.float()).abs().max().item()
                 assert error < 0.05, error

@@ -1,6 +1,6 @@
 """A fresh process: from loading the library to the first result, beyond creating the CUDA context; JIT beside it.
 
-    python benchmarks/first_call.py out/vector_add/libvector_add.so
+python benchmarks/first_call.py out/vector_add/libvector_add.so
 """
 
 from __future__ import annotations
@@ -38,15 +38,19 @@ def run(script: str, library: str) -> list[float]:
     """Milliseconds from the import on, and from the loaded library on."""
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "TRITON_CACHE_DIR": folder}
-        done = subprocess.run([sys.executable, "-c", script, library], env=env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", script, library], env=env, capture_output=True, text=True, check=True
+        )
     return [float(t) for t in done.stdout.split()]
 
 
 def main() -> None:
     for name, script in (("precast", PRECAST), ("Triton JIT, cold", JIT)):
         times = [run(script, sys.argv[1]) for _ in range(3)]
-        print(f"{name:20} import, load and first result {min(t[0] for t in times):8.1f} ms; first result alone "
-              f"{min(t[1] for t in times):8.1f} ms")
+        print(
+            f"{name:20} import, load and first result {min(t[0] for t in times):8.1f} ms; first result alone "
+            f"{min(t[1] for t in times):8.1f} ms"
+        )
 
 
 if __name__ == "__main__":

@@ -84,7 +84,9 @@ def cases(out: Path):
             common = {"MASK": "none", "HEAD_DIM": d, **c}
             if s <= 64:
                 st = [t.stride(i) for t in (o, q, k, v) for i in range(3)]
-                return attention_forward_kernel[grid](o, lse, q, k, v, scale, *st, *lse.stride()[:2], h, h, s, s, **common)
+                return attention_forward_kernel[grid](
+                    o, lse, q, k, v, scale, *st, *lse.stride()[:2], h, h, s, s, **common
+                )
             bm, bn = [1, 1, c["BLOCK_M"], d], [1, 1, c["BLOCK_N"], d]
             maps = [TensorDescriptor.from_tensor(t, b) for t, b in ((q, bm), (k, bn), (v, bn))]
             out = TensorDescriptor.from_tensor(o, bm)

@@ -1,6 +1,6 @@
 """Host time of a warm call from Python with three torch tensors: precast beside Triton's JIT, torch and tvm-ffi.
 
-    python benchmarks/launch_python.py out/vector_add/libvector_add.so out/flash/libflash.so
+python benchmarks/launch_python.py out/vector_add/libvector_add.so out/flash/libflash.so
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ HAND_WRITTEN = r"""
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
-using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+using U = unsigned;
+using Launch = int (*)(void*, U, U, U, U, U, U, U, void*, void**, void**);
 static Launch launch;
 static void* function;
 void Setup(int64_t address) {
@@ -90,7 +91,8 @@ def hand_written(library: str):
     (folder / "add.cpp").write_text(HAND_WRITTEN)
     info = tvm_ffi.libinfo
     command = ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", str(folder / "add.cpp"), "-o", str(folder / "add.so"),
-               f"-I{info.find_include_path()}", f"-I{info.find_dlpack_include_path()}", info.find_libtvm_ffi(), "-ldl"]  # fmt: skip
+               f"-I{info.find_include_path()}", f"-I{info.find_dlpack_include_path()}",
+               info.find_libtvm_ffi(), "-ldl"]  # fmt: skip
     subprocess.run(command, check=True)
     loaded = tvm_ffi.load_module(str(folder / "add.so"))
     loaded.setup(function.value)
@@ -115,7 +117,9 @@ def main() -> None:
         from precast.families.vector_add.kernels import add_kernel
 
         grid = (triton.cdiv(N, 1024),)
-        rows.append((f"Triton {triton.__version__} JIT", microseconds(lambda: add_kernel[grid](z, x, y, N, BLOCK=1024))))
+        rows.append(
+            (f"Triton {triton.__version__} JIT", microseconds(lambda: add_kernel[grid](z, x, y, N, BLOCK=1024)))
+        )
         tuned = triton.autotune([triton.Config({"BLOCK": 1024})], key=["n"])(add_kernel)
         rows.append((f"Triton {triton.__version__} JIT, autotuned", microseconds(lambda: tuned[grid](z, x, y, N))))
     except ImportError:
@@ -124,7 +128,12 @@ def main() -> None:
     q, k, v = (torch.randn(1, 4, 128, 128, dtype=torch.bfloat16, device="cuda") for _ in range(3))
     out, lse = torch.empty_like(q), torch.empty(1, 4, 128, device="cuda")
     rows.append(("attention, precast", microseconds(lambda: flash.attention_forward(out, lse, q, k, v, 0.1, 0))))
-    rows.append(("attention, precast, by name", microseconds(lambda: flash.attention_forward(out, lse, q, k, v, 0.1, mask="none"))))
+    rows.append(
+        (
+            "attention, precast, by name",
+            microseconds(lambda: flash.attention_forward(out, lse, q, k, v, 0.1, mask="none")),
+        )
+    )
     rows.append(("attention, precast, allocating", microseconds(lambda: flash.attention_forward(q, k, v, 0.1))))
     rows.append(("attention, torch SDPA", microseconds(lambda: F.scaled_dot_product_attention(q, k, v))))
     print(f"{torch.cuda.get_device_name()}: host time of a call, µs")

@@ -117,7 +117,11 @@ def test_nothing_built_is_an_error(families: Path, tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "kernels.py").write_text((families / "planted" / "kernels.py").read_text())
     text = (families / "planted" / "family.py").read_text()
-    lines = [line for line in text.splitlines() if '"MODE": 0' not in line and '"MODE": 1' not in line and '"MODE": 2' not in line]
+    lines = [
+        line
+        for line in text.splitlines()
+        if '"MODE": 0' not in line and '"MODE": 1' not in line and '"MODE": 2' not in line
+    ]
     (folder / "family.py").write_text("\n".join(lines) + "\n")
     with pytest.raises(BuildError, match="planted"):
         pack_of(folder, "sm_90", tmp_path / "cache")

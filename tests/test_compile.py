@@ -132,9 +132,13 @@ def test_environment_does_not_change_the_code(families: Path, tmp_path: Path) ->
     )
     (tmp_path / "run.py").write_text(script)
     outputs = []
-    for i, extra in enumerate(({}, {"TRITON_DEFAULT_FP_FUSION": "0", "TRITON_DISABLE_LINE_INFO": "0", "PTXAS_OPTIONS": "-O0"})):
+    for i, extra in enumerate(
+        ({}, {"TRITON_DEFAULT_FP_FUSION": "0", "TRITON_DISABLE_LINE_INFO": "0", "PTXAS_OPTIONS": "-O0"})
+    ):
         command = [sys.executable, str(tmp_path / "run.py"), str(families / "autotuned"), str(tmp_path / f"cache{i}")]
-        outputs.append(subprocess.run(command, env={**os.environ, **extra}, check=True, capture_output=True, text=True).stdout)
+        outputs.append(
+            subprocess.run(command, env={**os.environ, **extra}, check=True, capture_output=True, text=True).stdout
+        )
     assert outputs[0] == outputs[1] != "[]\n"
 
 

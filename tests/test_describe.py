@@ -27,16 +27,16 @@ def rows(y_ptr, x_ptr, bias_ptr, stride_y, stride_x, n_cols, scale, CAUSAL: tl.c
     tl.store(y_ptr + r * stride_y + c, v, mask=c < n_cols)
 """
 
-GOOD = dict(
-    types="{'T': ('fp16', 'fp32')}",
-    args="{'y_ptr': tensor('T', shape=('n_rows', 'n_cols'), output=True), 'x_ptr': tensor('T', shape=('n_rows', 'n_cols')),"
+GOOD = {
+    "types": "{'T': ('fp16', 'fp32')}",
+    "args": "{'y_ptr': tensor('T', shape=('n_rows', 'n_cols'), output=True), 'x_ptr': tensor('T', shape=('n_rows', 'n_cols')),"
     " 'bias_ptr': tensor('T', shape=('n_cols',), when=lambda f: f.BIAS), 'scale': scalar('fp32', default=1.0)}",
-    features="{'CAUSAL': (False, True)}",
-    key="('n_rows', 'n_cols')",
-    configs="[Config({'BLOCK': 128}, num_warps=4)]",
-    grid="lambda a: (a.n_rows,)",
-    more="",
-)
+    "features": "{'CAUSAL': (False, True)}",
+    "key": "('n_rows', 'n_cols')",
+    "configs": "[Config({'BLOCK': 128}, num_warps=4)]",
+    "grid": "lambda a: (a.n_rows,)",
+    "more": "",
+}
 
 
 def write_family(folder: Path, kernels: str = KERNELS, **changes: str) -> Path:
@@ -101,7 +101,13 @@ def test_each_fault_has_place_problem_and_remedy(
 
 
 def test_all_faults_are_found_at_once(tmp_path: Path) -> None:
-    found = faults_of(tmp_path, features="{'CASUAL': (False, True)}", key="('nope',)", grid="None", configs="[Config({'BLOCK': 64}, num_warps=3)]")
+    found = faults_of(
+        tmp_path,
+        features="{'CASUAL': (False, True)}",
+        key="('nope',)",
+        grid="None",
+        configs="[Config({'BLOCK': 64}, num_warps=3)]",
+    )
     assert len(found) >= 5
 
 

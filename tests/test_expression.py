@@ -70,7 +70,9 @@ def test_division_rounds_as_python_does(a: int, b: int) -> None:
     assert ex.evaluate(n % d, values) == a % b
 
 
-@pytest.mark.parametrize(("value", "power"), [(-5, 1), (0, 1), (1, 1), (2, 2), (3, 4), (17, 32), (1024, 1024), (1025, 2048)])
+@pytest.mark.parametrize(
+    ("value", "power"), [(-5, 1), (0, 1), (1, 1), (2, 2), (3, 4), (17, 32), (1024, 1024), (1025, 2048)]
+)
 def test_next_power_of_2(value: int, power: int) -> None:
     assert ex.evaluate(ex.next_power_of_2(ex.symbol("n")), {"n": value}) == power
 

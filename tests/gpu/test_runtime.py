@@ -190,4 +190,6 @@ def test_explain_says_what_is_launched(torch, flash):
     assert facts["target"] == "sm_90" and facts["plan"] == "tma" and facts["rung"] == "static default"
     assert facts["launches"][0]["registers"] > 0
     assert flash.supports(q, q, q, scale=1.0) is None
-    assert "96" in flash.supports(*(torch.ones(1, 1, 8, 96, device="cuda", dtype=torch.float16) for _ in range(3)), scale=1.0)
+    assert "96" in flash.supports(
+        *(torch.ones(1, 1, 8, 96, device="cuda", dtype=torch.float16) for _ in range(3)), scale=1.0
+    )

@@ -47,7 +47,16 @@ def add_pack(**changes: Any) -> m.Pack:
     n = symbol("x.shape[0]")
     dim = b.expression(n)
     arguments = (
-        m.Argument("z", m.ArgumentKind.TENSOR, output=True, in_place_with=1, rank=1, type_variable=0, shape=(dim,), shape_text="(n,)"),
+        m.Argument(
+            "z",
+            m.ArgumentKind.TENSOR,
+            output=True,
+            in_place_with=1,
+            rank=1,
+            type_variable=0,
+            shape=(dim,),
+            shape_text="(n,)",
+        ),
         m.Argument("x", m.ArgumentKind.TENSOR, rank=1, type_variable=0, shape_text="(n,)"),
         m.Argument("y", m.ArgumentKind.TENSOR, rank=1, type_variable=0, shape_text="(n,)"),
     )
@@ -68,13 +77,20 @@ def add_pack(**changes: Any) -> m.Pack:
         m.Param(m.ParamKind.PROFILE_SCRATCH, m.ScalarType.POINTER),
     )
     base = m.Variant(0, "add_kernel", "add", 128, 0, 1, 0, 0, 1, 0, 1, 16, 0, params, (), "full")
-    variants = (replace(base, **changes.get("variant", {})), replace(base, **{**changes.get("variant", {}), "class_name": "none"}))
+    variants = (
+        replace(base, **changes.get("variant", {})),
+        replace(base, **{**changes.get("variant", {}), "class_name": "none"}),
+    )
     grid = changes.get("grid") or (lambda b: ((symbol("x.shape[0]") + 127) // 128, 1, 1))
     x, y, z = (b.expression(s) for s in grid(b))
     masks = changes.get("masks", (3, 2))
     launch = m.Launch(tuple(m.LaunchVariant(mask, i) for i, mask in enumerate(masks)), (x, y, z))
-    workspaces = tuple(m.Workspace(name, b.expression(size), zero) for name, size, zero in changes.get("workspaces", ()))
-    candidate = m.Candidate("default", "BLOCK=128", m.ALWAYS, changes.get("rung", m.Rung.STATIC_DEFAULT), -1.0, workspaces, (launch,))
+    workspaces = tuple(
+        m.Workspace(name, b.expression(size), zero) for name, size, zero in changes.get("workspaces", ())
+    )
+    candidate = m.Candidate(
+        "default", "BLOCK=128", m.ALWAYS, changes.get("rung", m.Rung.STATIC_DEFAULT), -1.0, workspaces, (launch,)
+    )
     leaf = m.Node(m.NO_INDEX, 0, 0, 0)
     built = m.Specialization(m.SpecializationStatus.BUILT, "", (0,), (leaf,), ((0,),))
     excluded = m.Specialization(m.SpecializationStatus.EXCLUDED, "half is excluded for this test")
@@ -124,9 +140,27 @@ class Record(ctypes.Structure):
     ]  # fmt: skip
 
 
-SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(Value), ctypes.c_int32, ctypes.POINTER(Options))
-EXPLAIN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(Value), ctypes.c_int32, ctypes.POINTER(Options), ctypes.POINTER(ctypes.c_char_p))
-WARMUP = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(Options))
+SIGNATURE = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32, ctypes.POINTER(Value), ctypes.c_int32, ctypes.POINTER(Options)
+)
+EXPLAIN = ctypes.CFUNCTYPE(
+    ctypes.c_int32,
+    ctypes.c_void_p,
+    ctypes.c_int32,
+    ctypes.POINTER(Value),
+    ctypes.c_int32,
+    ctypes.POINTER(Options),
+    ctypes.POINTER(ctypes.c_char_p),
+)
+WARMUP = ctypes.CFUNCTYPE(
+    ctypes.c_int32,
+    ctypes.c_void_p,
+    ctypes.c_int32,
+    ctypes.c_int32,
+    ctypes.c_void_p,
+    ctypes.c_int32,
+    ctypes.POINTER(Options),
+)
 
 
 class Api(ctypes.Structure):
@@ -150,7 +184,9 @@ class Opened:
         self.error = "" if address else runtime.precast_error().decode()
         self.api = Api.from_address(address) if address else None
 
-    def call(self, *tensors: Tensor | None, function: str = "run", stream: int = 0, target: bytes | None = None) -> tuple[str, str]:
+    def call(
+        self, *tensors: Tensor | None, function: str = "run", stream: int = 0, target: bytes | None = None
+    ) -> tuple[str, str]:
         """The status' name and the message."""
         assert self.api is not None
         values = (Value * len(tensors))()
@@ -168,7 +204,13 @@ class Opened:
         return name, (text.value or b"").decode()
 
 
-def tensor(array: np.ndarray[Any, Any], *, device: tuple[int, int] = (2, 0), dtype: tuple[int, int] | None = None, offset: int = 0) -> Tensor:
+def tensor(
+    array: np.ndarray[Any, Any],
+    *,
+    device: tuple[int, int] = (2, 0),
+    dtype: tuple[int, int] | None = None,
+    offset: int = 0,
+) -> Tensor:
     """A view of host memory that claims to be on a GPU."""
     shape = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
     strides = (ctypes.c_int64 * max(1, array.ndim))(*(s // array.itemsize for s in array.strides))

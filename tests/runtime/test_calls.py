@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+
 def test_a_call_computes_and_launches_once(run):
     run("""
     lib = opened(); driver.standin_params(6)
@@ -165,18 +166,22 @@ def test_grids_that_cannot_be_launched(run):
     ],
 )
 def test_which_code_a_device_runs(run, capability, targets, status, target):
-    run(f"""
+    run(
+        f"""
     import json
     lib = opened(targets={targets})
     got = lib.call(tz, tx, ty, function="explain")
     assert got[0] == {status!r}, got
     if got[0] == "PRECAST_OK": assert json.loads(got[1])["target"] == {target!r}
     else: assert "it has " + {targets}[0] in got[1]
-    """, STANDIN_CAPABILITY=capability)
+    """,
+        STANDIN_CAPABILITY=capability,
+    )
 
 
 def test_questions_without_a_gpu(run):
-    run("""
+    run(
+        """
     lib = opened()
     asked = [tensor(a, device=(1, 0)) for a in (z, x, y)]
     assert lib.call(*asked, function="supports", target=b"sm_90")[0] == "PRECAST_OK"
@@ -184,15 +189,21 @@ def test_questions_without_a_gpu(run):
     assert status == "PRECAST_NO_DRIVER" and "name a target" in message
     status, message = lib.call(tz, tx, ty)
     assert status == "PRECAST_NO_DRIVER" and "can't be opened" in message
-    """, PRECAST_CUDA_DRIVER="nowhere.so", PRECAST_HIP_DRIVER="nowhere.so")
+    """,
+        PRECAST_CUDA_DRIVER="nowhere.so",
+        PRECAST_HIP_DRIVER="nowhere.so",
+    )
 
 
 @pytest.mark.parametrize("function", ["cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel"])
 def test_driver_errors_are_told(run, function):
-    run("""
+    run(
+        """
     status, message = opened().call(tz, tx, ty)
     assert status == "PRECAST_DRIVER_ERROR" and "STANDIN_ERROR" in message and "719" in message
-    """, STANDIN_FAIL=f"{function}=719")
+    """,
+        STANDIN_FAIL=f"{function}=719",
+    )
 
 
 def test_capture_needs_warmup(run):
@@ -209,19 +220,25 @@ def test_capture_needs_warmup(run):
 
 
 def test_frozen_refuses_what_was_not_measured(run):
-    run("""
+    run(
+        """
     status, message = opened().call(tz, tx, ty)
     assert status == "PRECAST_UNTUNED" and "n=300" in message
     assert opened(rung=m.Rung.MEASURED).call(tz, tx, ty)[0] == "PRECAST_OK"
-    """, PRECAST_FROZEN="1")
+    """,
+        PRECAST_FROZEN="1",
+    )
 
 
 def test_record_counts_problems(run, tmp_path: Path):
-    run("""
+    run(
+        """
     lib = opened()
     for _ in range(5): lib.call(tz, tx, ty)
     lib.call(*map(tensor, (z[:64], x[:64], y[:64])))
-    """, PRECAST_RECORD=str(tmp_path / "record.jsonl"))
+    """,
+        PRECAST_RECORD=str(tmp_path / "record.jsonl"),
+    )
     lines = [json.loads(line) for line in (tmp_path / "record.jsonl").read_text().splitlines()]
     assert {(line["key"]["n"], line["count"]) for line in lines} == {(300, 5), (64, 1)}
     assert lines[0]["specialization"] == {"T": "float32"} and lines[0]["operator"] == "add"
@@ -254,10 +271,13 @@ def test_context_of_the_caller_is_left_alone(run):
 
 
 def test_sixty_four_threads_first_call(standin_build: Path, tmp_path: Path):
-    from precast.pack.writer import write
     from standin import add_pack
+
+    from precast.pack.writer import write
 
     write(add_pack(), tmp_path / "a.pack")
     env = {**os.environ, "PRECAST_CUDA_DRIVER": str(standin_build / "libstandin_cuda.so")}
-    done = subprocess.run([standin_build / "call_test", tmp_path / "a.pack"], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [standin_build / "call_test", tmp_path / "a.pack"], env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0 and "64 threads, 0 failures" in done.stdout, done.stdout + done.stderr

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from standin import add_pack  # noqa: E402
+from standin import add_pack
 
-from precast.describe import expression as ex  # noqa: E402
-from precast.native import runtime_library  # noqa: E402
-from precast.pack.inspect import PackError, code_object, inspect_bytes  # noqa: E402
-from precast.pack.writer import FORMAT_VERSION, dump  # noqa: E402
+from precast.describe import expression as ex
+from precast.native import runtime_library
+from precast.pack.inspect import PackError, code_object, inspect_bytes
+from precast.pack.writer import FORMAT_VERSION, dump
 
 PACK = dump(add_pack())
 
@@ -82,7 +82,11 @@ def runtime_value(code: bytes, values: list[int]) -> int | None:
 
 
 def operands() -> st.SearchStrategy[int]:
-    return st.one_of(st.integers(-20, 20), st.integers(-(2**63), 2**63 - 1), st.sampled_from([-(2**63), 2**63 - 1, 2**31, 2**62, 0, -1]))
+    return st.one_of(
+        st.integers(-20, 20),
+        st.integers(-(2**63), 2**63 - 1),
+        st.sampled_from([-(2**63), 2**63 - 1, 2**31, 2**62, 0, -1]),
+    )
 
 
 @st.composite

@@ -151,7 +151,7 @@ class OperatorAssembly:
 
     def jobs(self, specs: Iterable[Specialization], target: Target, lookup: Lookup) -> list[LoweredKernel]:
         """What must be compiled as far as is known now; ask again when the results are there."""
-        needed = []
+        needed: list[LoweredKernel] = []
         for spec in specs:
             if not self.selection.takes(spec) or why_excluded(self.operator, spec, target) is not None:
                 continue

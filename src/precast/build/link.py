@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import shutil
-import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -57,7 +56,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 def _build_id(pack: bytes) -> str:
-    return struct.unpack_from("<16s", pack, 24)[0].hex()
+    return pack[24:40].hex()
 
 
 def _cmake_config(family: str) -> str:

@@ -72,7 +72,7 @@ class CpuTensor:
 
     def size(self) -> tuple[int, ...]:
         """Its dims."""
-        return self.array.shape
+        return tuple(self.array.shape)
 
     def stride(self) -> tuple[int, ...]:
         """Its strides, in elements."""

@@ -55,7 +55,7 @@ def check_family(family: str | Path) -> Iterator[Outcome]:
             try:
                 plans = plans_for(operator, arguments, target)
                 for plan in plans:
-                    for name, array in outputs.items():
+                    for array in outputs.values():
                         array[...] = np.nan
                     with np.errstate(all="ignore"):
                         run_plan(operator, plan, arguments, target)

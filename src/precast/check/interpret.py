@@ -130,9 +130,7 @@ def run_plan(operator: BoundOperator, plan: BoundPlan, arguments: Mapping[str, A
         grid = tuple(evaluate(size, bound.symbols) for size in trace_grid(operator, kernel, bound.spec, values))
         if 0 in grid:
             continue
-        given = {
-            b.parameter.name: _argument(b, kernel, bound, values, workspaces) for b in kernel.bindings
-        }
+        given = {b.parameter.name: _argument(b, kernel, bound, values, workspaces) for b in kernel.bindings}
         kernel.function.jit[grid](**given)
     for name, value in arguments.items():
         if widened[name] is not value:

@@ -45,7 +45,9 @@ class _Placed:
     def __init__(self, array: Array, layout: _Layout, torch: Any) -> None:
         self.torch = torch
         shape, itemsize = array.shape, array.dtype.itemsize
-        order = sorted(range(array.ndim), key=lambda i: (-array.strides[i], i)) if array.size else list(range(array.ndim))
+        order = (
+            sorted(range(array.ndim), key=lambda i: (-array.strides[i], i)) if array.size else list(range(array.ndim))
+        )
         strides = [0] * array.ndim
         step = 1
         for position, axis in enumerate(reversed(order)):
@@ -57,7 +59,11 @@ class _Placed:
         start = GUARD + layout.offset * itemsize
         self.raw = torch.full((start + count * itemsize + GUARD,), GUARD_BYTE, dtype=torch.uint8, device="cuda")
         dtype = _torch_dtype(array.dtype, torch)
-        flat = self.raw[start : start + count * itemsize].view(dtype) if count else torch.empty(0, dtype=dtype, device="cuda")
+        flat = (
+            self.raw[start : start + count * itemsize].view(dtype)
+            if count
+            else torch.empty(0, dtype=dtype, device="cuda")
+        )
         self.view = torch.as_strided(flat, shape, strides)
         self.inside = (start, start + count * itemsize)
         if array.size:
@@ -80,12 +86,14 @@ class _Placed:
 
 
 def _torch_dtype(dtype: np.dtype[Any], torch: Any) -> Any:
-    return getattr(torch, {"float8_e4m3fn": "float8_e4m3fn", "float8_e4m3fnuz": "float8_e4m3fnuz"}.get(dtype.name, dtype.name))
+    return getattr(
+        torch, {"float8_e4m3fn": "float8_e4m3fn", "float8_e4m3fnuz": "float8_e4m3fnuz"}.get(dtype.name, dtype.name)
+    )
 
 
 def _to_torch(array: Array, torch: Any) -> Any:
-    integer = {1: np.uint8, 2: np.int16}.get(array.dtype.itemsize)
-    if integer is not None and array.dtype.kind == "V" or array.dtype.name.startswith(("bfloat", "float8")):
+    integer = np.dtype(np.uint8 if array.dtype.itemsize == 1 else np.int16)
+    if array.dtype.name.startswith(("bfloat", "float8")):
         compact = np.array(array, copy=True, order="C")
         return torch.from_numpy(compact.view(integer)).view(_torch_dtype(array.dtype, torch))
     return torch.from_numpy(np.array(array, copy=True, order="C"))

@@ -44,7 +44,7 @@ def load_references(family: str | Path) -> tuple[dict[str, Reference], FamilyLoc
     references = getattr(module, "REFERENCES", None)
     if not isinstance(references, dict) or not references:
         raise FamilyError(
-            f"{location.folder / 'reference.py'} defines no REFERENCES: a dict of operator name to precast.reference.Reference"
+            f"{location.folder / 'reference.py'} defines no REFERENCES, a dict of operator name to Reference"
         )
     return references, location
 

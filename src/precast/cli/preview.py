@@ -48,7 +48,10 @@ def preview(
     print_table(
         f"{result.family}",
         columns,
-        [(r.operator, r.target, r.specializations, r.excluded, r.configs, r.code_objects, r.cached) for r in result.rows],
+        [
+            (r.operator, r.target, r.specializations, r.excluded, r.configs, r.code_objects, r.cached)
+            for r in result.rows
+        ],
     )
     console.print(
         f"about {result.seconds:.0f} s to compile {result.code_objects - result.cached} of {result.code_objects} code "

@@ -15,7 +15,7 @@ SECTION_HEADER = struct.Struct("<IIQQQQIIQQ")
 
 
 def _sections(elf: bytes) -> list[tuple[str, int, int]]:
-    table, = struct.unpack_from("<Q", elf, 0x28)
+    (table,) = struct.unpack_from("<Q", elf, 0x28)
     entry_size, count, names_index = struct.unpack_from("<HHH", elf, 0x3A)
     headers = [SECTION_HEADER.unpack_from(elf, table + i * entry_size) for i in range(count)]
     names_at = headers[names_index][4]

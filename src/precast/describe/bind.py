@@ -225,7 +225,7 @@ class _OperatorBinder:
             for axis, entry in enumerate(declaration.shape):
                 if isinstance(entry, str):
                     known_dim = self.bound.dims.get(entry)
-                    output = self.public[name].tensor.output if self.public[name].tensor else False
+                    output = self._is_output(name)
                     if known_dim is None or (self._is_output(known_dim[0]) and not output):
                         self.bound.dims[entry] = (name, axis)
 
@@ -251,7 +251,9 @@ class _OperatorBinder:
                 continue
             kinds = {type(v) for v in declared.values}
             if len(kinds) != 1 or kinds & {float, type(None)} or not kinds <= {bool, int, str}:
-                self.fault(where, f"its values {declared.values!r} are mixed or of an unknown kind", "use bools, ints or texts")
+                self.fault(
+                    where, f"its values {declared.values!r} are mixed or of an unknown kind", "use bools, ints or texts"
+                )
             if kinds == {str} and declared.value is not None:
                 self.fault(where, "a feature with text values can't be derived", "leave out value=, or use integers")
             known_feature = self.bound.features.setdefault(name, declared)
@@ -287,7 +289,9 @@ class _OperatorBinder:
             missing = [t for t in tuning if t not in config.parameters and t in constexprs]
             defaults = {p.name for p in function.parameters if p.has_default}
             if lacking := [t for t in missing if t not in defaults]:
-                self.fault(f"{label}.configs", f"{config} lacks {', '.join(lacking)}", "give every config the same parameters")
+                self.fault(
+                    f"{label}.configs", f"{config} lacks {', '.join(lacking)}", "give every config the same parameters"
+                )
         for target in kernel.targets or ():
             self._target(f"{label}.targets", target)
         if kernel.grid is None:
@@ -319,7 +323,11 @@ class _OperatorBinder:
         self, kernel: Kernel, p: Parameter, tuning: tuple[str, ...], heuristics: Mapping[str, Any]
     ) -> Binding | None:
         if p.name in kernel.args:
-            self.fault(f"{kernel.label}.{p.name}", "it is a constexpr, but args describes it", "move it to features or constants")
+            self.fault(
+                f"{kernel.label}.{p.name}",
+                "it is a constexpr, but args describes it",
+                "move it to features or constants",
+            )
             return None
         if p.name in kernel.features:
             return Binding("feature", p, p.name)
@@ -346,7 +354,11 @@ class _OperatorBinder:
         if isinstance(declared, Tensor):
             self._dtype(kernel, where, declared.dtype)
             if declared.in_place_with is not None and declared.in_place_with not in self.public:
-                self.fault(where, f"in_place_with={declared.in_place_with!r} is no tensor", nearest(declared.in_place_with, self.public))
+                self.fault(
+                    where,
+                    f"in_place_with={declared.in_place_with!r} is no tensor",
+                    nearest(declared.in_place_with, self.public),
+                )
             if declared.padding not in ("zero", "nan"):
                 self.fault(where, f"padding={declared.padding!r}", 'use "zero" or "nan"')
             return Binding("tensor_map" if declared.block else "pointer", p, public_name(p.name, declared), declared)
@@ -360,7 +372,9 @@ class _OperatorBinder:
                 self.fault(where, f"there is no tensor {declared.tensor!r}", nearest(declared.tensor, tensors))
                 return None
             if not 0 <= declared.axis < t.tensor.rank:
-                self.fault(where, f"{declared.tensor} has {t.tensor.rank} dims, no axis {declared.axis}", "count axes from 0")
+                self.fault(
+                    where, f"{declared.tensor} has {t.tensor.rank} dims, no axis {declared.axis}", "count axes from 0"
+                )
                 return None
             what = "stride" if isinstance(declared, Stride) else "shape"
             return Binding("slot", p, f"{declared.tensor}.{what}[{declared.axis}]")

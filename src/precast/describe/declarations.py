@@ -58,7 +58,7 @@ class Tensor:
     """A tensor argument; see `tensor`."""
 
     dtype: str
-    shape: tuple[str | int | None | Lambda, ...] = ()
+    shape: tuple[str | int | Lambda | None, ...] = ()
     output: bool = False
     in_place_with: str | None = None
     when: Lambda | None = None
@@ -291,7 +291,7 @@ class Family:
 def tensor(
     dtype: str,
     *,
-    shape: Sequence[str | int | None | Lambda] | None = None,
+    shape: Sequence[str | int | Lambda | None] | None = None,
     rank: int | None = None,
     output: bool = False,
     in_place_with: str | None = None,

@@ -67,7 +67,7 @@ class Op(IntEnum):
     ABS = 22
 
 
-ARITY: dict[Op, int] = {op: 2 for op in Op} | {
+ARITY: dict[Op, int] = dict.fromkeys(Op, 2) | {
     Op.CONST: 0,
     Op.SLOT: 0,
     Op.NOT: 1,

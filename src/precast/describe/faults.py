@@ -37,7 +37,9 @@ class DescriptionError(UserError):
     def __init__(self, faults: Iterable[Fault]) -> None:
         self.faults = tuple(faults)
         count = len(self.faults)
-        super().__init__(f"{count} fault{'s' if count != 1 else ''} in the description:\n" + "\n".join(map(str, self.faults)))
+        super().__init__(
+            f"{count} fault{'s' if count != 1 else ''} in the description:\n" + "\n".join(map(str, self.faults))
+        )
 
 
 class Faults:

@@ -79,7 +79,9 @@ def _import_package(location: FamilyLocation) -> None:
     spec = importlib.util.spec_from_file_location(
         location.package,
         init if init.is_file() else None,
-        loader=None if init.is_file() else importlib.machinery.NamespaceLoader(location.package, [str(location.folder)], None),  # type: ignore[arg-type]
+        loader=None
+        if init.is_file()
+        else importlib.machinery.NamespaceLoader(location.package, [str(location.folder)], None),  # type: ignore[arg-type]
         submodule_search_locations=[str(location.folder)],
     )
     if spec is None:
@@ -102,7 +104,9 @@ def import_family_module(location: FamilyLocation, module: str) -> ModuleType:
         _import_package(location)
         return importlib.import_module(f"{location.package}.{module}")
     except Exception as error:
-        raise FamilyError(f"{location.folder / f'{module}.py'} fails to import: {type(error).__name__}: {error}") from error
+        raise FamilyError(
+            f"{location.folder / f'{module}.py'} fails to import: {type(error).__name__}: {error}"
+        ) from error
 
 
 def load_family(name_or_folder: str | Path) -> tuple[Family, FamilyLocation]:

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from precast.describe.expression import Expression, symbol
+from precast.describe.expression import Expression, constant, symbol
 
 __all__ = ["TRACE_ERRORS", "Namespace", "TensorSymbol", "call"]
 
@@ -68,7 +68,7 @@ class TensorSymbol:
 
     def numel(self) -> Expression:
         """Number of elements."""
-        count: Any = 1
+        count = constant(1)
         for axis in range(self.ndim):
             count = self.shape[axis] * count
         return count

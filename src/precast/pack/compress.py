@@ -27,7 +27,10 @@ GAIN = 0.95
 
 def _compress(data: bytes, base: bytes | None, level: int) -> bytes:
     parameters = zstandard.ZstdCompressionParameters.from_level(
-        level, window_log=max(20, (len(data) + len(base or b"")).bit_length() + 1), write_content_size=1, write_checksum=0
+        level,
+        window_log=max(20, (len(data) + len(base or b"")).bit_length() + 1),
+        write_content_size=1,
+        write_checksum=0,
     )
     dictionary = None
     if base:

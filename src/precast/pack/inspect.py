@@ -46,7 +46,9 @@ def packs_of(path: Path) -> list[tuple[str, bytes]]:
         return [(str(path), inside)]
     beside = sorted(path.parent.glob(f"{path.stem}.*.pack"))
     if not beside:
-        raise PackError(f"{path}: no precast library: it has no pack inside, and none named {path.stem}.*.pack beside it")
+        raise PackError(
+            f"{path}: no precast library: it has no pack inside, and none named {path.stem}.*.pack beside it"
+        )
     return [(str(p), p.read_bytes()) for p in beside]
 
 

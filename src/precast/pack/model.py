@@ -12,6 +12,7 @@ from enum import IntEnum
 
 __all__ = [
     "ALWAYS",
+    "NO_INDEX",
     "Argument",
     "ArgumentKind",
     "Candidate",
@@ -24,7 +25,6 @@ __all__ = [
     "KeyField",
     "Launch",
     "LaunchVariant",
-    "NO_INDEX",
     "Node",
     "Operator",
     "Pack",

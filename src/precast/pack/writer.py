@@ -133,8 +133,18 @@ def _operator(s: _Stream, op: m.Operator) -> None:
 
 
 def _target(s: _Stream, target: m.Target) -> None:
+    def launch_variant(v: m.LaunchVariant) -> None:
+        s.u64(v.class_mask)
+        s.u32(v.variant)
+
+    def node(n: m.Node) -> None:
+        s.u32(n.field)
+        s.i64(n.threshold)
+        s.u32(n.left)
+        s.u32(n.right)
+
     def launch(x: m.Launch) -> None:
-        s.list(x.variants, lambda v: (s.u64(v.class_mask), s.u32(v.variant))[0])
+        s.list(x.variants, launch_variant)
         for expression in x.grid:
             s.u32(expression)
 
@@ -156,7 +166,7 @@ def _target(s: _Stream, target: m.Target) -> None:
         s.u8(x.status)
         s.text(x.reason)
         s.list(x.candidates, s.u32)
-        s.list(x.nodes, lambda n: (s.u32(n.field), s.i64(n.threshold), s.u32(n.left), s.u32(n.right))[0])
+        s.list(x.nodes, node)
         s.list(x.lists, lambda choices: s.list(choices, s.u32))
 
     s.u32(target.target)
@@ -166,6 +176,11 @@ def _target(s: _Stream, target: m.Target) -> None:
 
 
 def _variant(s: _Stream, v: m.Variant) -> None:
+    def param(p: m.Param) -> None:
+        s.u8(p.kind)
+        s.u8(p.type)
+        s.u32(p.index)
+
     def tensor_map(t: m.TensorMap) -> None:
         s.u32(t.argument)
         s.u8(t.data_type)
@@ -190,7 +205,7 @@ def _variant(s: _Stream, v: m.Variant) -> None:
     s.u32(v.profile_scratch_align)
     s.u32(v.registers)
     s.u32(v.spills)
-    s.list(v.params, lambda p: (s.u8(p.kind), s.u8(p.type), s.u32(p.index))[0])
+    s.list(v.params, param)
     s.list(v.tensor_maps, tensor_map)
     s.text(v.class_name)
 

@@ -254,5 +254,7 @@ def load(path: str | Path) -> Library:
     entry.argtypes = [ctypes.c_uint32, ctypes.POINTER(ctypes.c_void_p)]
     api = entry(ABI_VERSION, ctypes.byref(handle))
     if not api:
-        raise errors.VersionMismatchError(f"{path} does not know ABI version {ABI_VERSION}; load it with its own precast")
+        raise errors.VersionMismatchError(
+            f"{path} does not know ABI version {ABI_VERSION}; load it with its own precast"
+        )
     return Library(path, api, handle.value or 0, library)

@@ -56,8 +56,8 @@ def attention_forward_kernel(
         BLOCK_N,
     )  # fmt: skip
     acc, top, total = attend(
-        acc, top, total, q, k_base, v_base, stride_ks, stride_vs, whole, some, rows, Sq, Sk, scale, True, MASK, HEAD_DIM,
-        BLOCK_N,
+        acc, top, total, q, k_base, v_base, stride_ks, stride_vs, whole, some, rows, Sq, Sk, scale, True, MASK,
+        HEAD_DIM, BLOCK_N,
     )  # fmt: skip
     out, lse = finish(acc, top, total)
     out_at = out_ptr + batch * stride_ob + head * stride_oh + rows[:, None] * stride_os + dims[None, :]

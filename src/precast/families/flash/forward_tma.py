@@ -41,10 +41,44 @@ def attention_forward_tma_kernel(
     scale = scale * 1.4426950408889634  # exp(x) = exp2(x log2 e)
     whole, some = visible_columns(block * BLOCK_M, Sq, Sk, MASK, BLOCK_M, BLOCK_N)
     acc, top, total = attend_tma(
-        acc, top, total, q, k_desc, v_desc, batch, kv_head, 0, whole, rows, Sq, Sk, scale, False, MASK, HEAD_DIM, BLOCK_N
+        acc,
+        top,
+        total,
+        q,
+        k_desc,
+        v_desc,
+        batch,
+        kv_head,
+        0,
+        whole,
+        rows,
+        Sq,
+        Sk,
+        scale,
+        False,
+        MASK,
+        HEAD_DIM,
+        BLOCK_N,
     )
     acc, top, total = attend_tma(
-        acc, top, total, q, k_desc, v_desc, batch, kv_head, whole, some, rows, Sq, Sk, scale, True, MASK, HEAD_DIM, BLOCK_N
+        acc,
+        top,
+        total,
+        q,
+        k_desc,
+        v_desc,
+        batch,
+        kv_head,
+        whole,
+        some,
+        rows,
+        Sq,
+        Sk,
+        scale,
+        True,
+        MASK,
+        HEAD_DIM,
+        BLOCK_N,
     )
     out, lse = finish(acc, top, total)
     out_desc.store([batch, head, block * BLOCK_M, 0], out.to(out_desc.dtype).reshape([1, 1, BLOCK_M, HEAD_DIM]))

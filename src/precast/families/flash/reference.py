@@ -58,7 +58,9 @@ def naive(args: Mapping[str, Any]) -> dict[str, Array]:
     return {"out": out.astype(args["q"].dtype), "lse": lse}
 
 
-def _problem(b: int, h: int, hk: int, sq: int, sk: int, d: int, mask: str, dtype: str = "bf16", **more: Any) -> dict[str, Any]:
+def _problem(
+    b: int, h: int, hk: int, sq: int, sk: int, d: int, mask: str, dtype: str = "bf16", **more: Any
+) -> dict[str, Any]:
     return {"B": b, "H": h, "Hk": hk, "Sq": sq, "Sk": sk, "D": d, "mask": mask, "dtype": dtype, **more}
 
 
@@ -67,7 +69,11 @@ SIZES = [(1, 1), (2, 7), (17, 17), (64, 64), (67, 131), (131, 67), (129, 257)]
 PROBLEMS = (
     [_problem(1, 2, 1, sq, sk, 64, mask, "fp16") for sq, sk in SIZES for mask in MASKS]
     + [_problem(1, 1, 1, 67, 131, 128, mask, "bf16") for mask in MASKS]
-    + [_problem(0, 2, 1, 16, 16, 64, "none"), _problem(1, 2, 1, 0, 16, 64, "none"), _problem(1, 2, 2, 80, 0, 64, "none")]
+    + [
+        _problem(0, 2, 1, 16, 16, 64, "none"),
+        _problem(1, 2, 1, 0, 16, 64, "none"),
+        _problem(1, 2, 2, 80, 0, 64, "none"),
+    ]
     + [_problem(2, 4, 2, 1021, 1021, 128, mask, big=True) for mask in MASKS]
     + [_problem(1, 8, 8, 2048, 2048, 64, "causal_bottom_right", "fp16", big=True)]
     + [_problem(2, 4, 4, 511, 1536, 128, mask, "fp16", big=True) for mask in MASKS]

@@ -19,7 +19,8 @@ def _softmax(x: Array) -> Array:
     if x.size == 0:
         return x
     e = np.exp(x - x.max(axis=1, keepdims=True))
-    return e / e.sum(axis=1, keepdims=True)
+    result: Array = e / e.sum(axis=1, keepdims=True)
+    return result
 
 
 def reference(args: Mapping[str, Any]) -> dict[str, Array]:

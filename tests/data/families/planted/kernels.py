@@ -7,9 +7,9 @@ import triton.language as tl
 @triton.constexpr_function
 def misbehave(mode):
     if mode == 1:
-        getattr(__import__("os"), "_exit")(7)
+        __import__("os")._exit(7)
     if mode == 2:
-        getattr(__import__("time"), "sleep")(3600)
+        __import__("time").sleep(3600)
     return mode
 
 
