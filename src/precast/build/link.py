@@ -61,7 +61,7 @@ def _build_id(pack: bytes) -> str:
 
 def _cmake_config(family: str) -> str:
     return f"""# Finds the {family} library beside this file's folder: target precast::{family}.
-get_filename_component(_{family}_root "${{CMAKE_CURRENT_LIST_DIR}}/../.." ABSOLUTE)
+get_filename_component(_{family}_root "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
 if(NOT TARGET precast::{family})
   add_library(precast::{family} SHARED IMPORTED)
   set_target_properties(precast::{family} PROPERTIES
@@ -146,8 +146,8 @@ def link_library(pack: Pack, packs: dict[str, bytes], output: Path) -> list[Path
                 f"include/{family}.h": c_header(pack),
                 f"include/{family}.hpp": cpp_header(pack),
                 "include/precast/precast.h": native_file("include/precast/precast.h").read_text(),
-                f"cmake/{family}/{family}Config.cmake": _cmake_config(family),
-                f"cmake/{family}/{family}ConfigVersion.cmake": _cmake_version(version),
+                f"lib/cmake/{family}/{family}Config.cmake": _cmake_config(family),
+                f"lib/cmake/{family}/{family}ConfigVersion.cmake": _cmake_version(version),
                 f"pkgconfig/{family}.pc": _pkg_config(family, version),
             }
             for name, text in texts.items():

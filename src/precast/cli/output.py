@@ -13,6 +13,8 @@ from rich.table import Table
 __all__ = ["console", "errors", "print_json", "print_table"]
 
 console = Console(soft_wrap=True, highlight=False)
+if not console.is_terminal:
+    console.width = 400  # a file or pipe has no width: one row a line
 errors = Console(stderr=True, soft_wrap=True, highlight=False)
 
 
