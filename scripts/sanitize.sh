@@ -28,7 +28,7 @@ for i, pack in enumerate(packs):
 PY
 build() { # name, flags
   cmake -G Ninja -S . -B "build/$1" -DPRECAST_TESTS=ON -DPRECAST_FUZZ="${3:-OFF}" -DCMAKE_BUILD_TYPE=RelWithDebInfo $zstd \
-    -DCMAKE_C_FLAGS="$2" -DCMAKE_CXX_FLAGS="$2" >/dev/null
+    -DCMAKE_C_FLAGS="$2" -DCMAKE_CXX_FLAGS="$2 -DPRECAST_SANITIZED" >/dev/null
   ninja -C "build/$1" call_test standin_cuda ${4:-} >/dev/null
   PRECAST_CUDA_DRIVER="build/$1/libstandin_cuda.so" "build/$1/call_test" build/standin.pack
 }

@@ -203,7 +203,7 @@ def test_a_cmake_project_finds_the_library(built: Path, tmp_path: Path) -> None:
     done = subprocess.run([cmake, "--build", tmp_path / "b"], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     ran = subprocess.run([tmp_path / "b" / "consumer"], capture_output=True, text=True, check=False)
-    assert ran.returncode == 0 and "x is on the CPU" in ran.stdout, ran.stdout + ran.stderr
+    assert ran.returncode == 0 and "y is on the CPU" in ran.stdout, ran.stdout + ran.stderr
 
 
 def test_pkg_config_finds_the_library(built: Path, tmp_path: Path) -> None:

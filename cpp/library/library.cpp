@@ -14,7 +14,8 @@
 asm(".pushsection .precast_pack,\"a\",@progbits\n"
     ".balign 64\n"
     "precast_pack_begin:\n"
-    ".incbin \"" PRECAST_PACK "\"\n"
+    ".incbin \"" PRECAST_PACK
+    "\"\n"
     "precast_pack_end:\n"
     ".popsection\n");
 extern "C" __attribute__((visibility("hidden"))) const uint8_t precast_pack_begin[];

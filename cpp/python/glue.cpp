@@ -77,10 +77,9 @@ struct Operator {
           break;
         }
         default:
-          throw ffi::Error("InvalidArgumentError",
-                           "argument " + std::to_string(i) + " is neither a tensor nor a number: " +
-                               args[i].GetTypeKey(),
-                           "");
+          throw ffi::Error(
+              "InvalidArgumentError",
+              "argument " + std::to_string(i) + " is neither a tensor nor a number: " + args[i].GetTypeKey(), "");
       }
     }
     for (int32_t i = given; i < count; ++i) values[i] = precast_value{};
@@ -178,8 +177,9 @@ ffi::Function RunFunction(int64_t api, int64_t library, int64_t index, int64_t c
 ffi::Function AskFunction(int64_t api, int64_t library, int64_t index, int64_t count, int64_t what) {
   const Operator op = MakeOperator(api, library, index, count, 0);
   const int question = static_cast<int>(what);
-  return ffi::Function::FromPacked(
-      [op, question](const ffi::AnyView* args, int32_t given, ffi::Any* result) { op.Ask(question, args, given, result); });
+  return ffi::Function::FromPacked([op, question](const ffi::AnyView* args, int32_t given, ffi::Any* result) {
+    op.Ask(question, args, given, result);
+  });
 }
 
 }  // namespace

@@ -37,7 +37,9 @@ Status GetOperator(precast_library* handle, int32_t index, const Operator** op) 
 // A device's context for the time of a call.
 class Inside {
  public:
-  explicit Inside(DeviceState* device) : device_(device) { status_ = device->driver->Enter(device->ordinal, &restore_); }
+  explicit Inside(DeviceState* device) : device_(device) {
+    status_ = device->driver->Enter(device->ordinal, &restore_);
+  }
   ~Inside() {
     if (status_ == PRECAST_OK) device_->driver->Leave(restore_);
   }
@@ -254,7 +256,8 @@ Status OutputShape(precast_library* handle, int32_t index, const precast_value* 
     break;
   }
   if (packed == 0) {
-    if (a.type_variable == kNone) return Fail(PRECAST_INTERNAL, "%s: output %s has no dtype", op->name.c_str(), a.name.c_str());
+    if (a.type_variable == kNone)
+      return Fail(PRECAST_INTERNAL, "%s: output %s has no dtype", op->name.c_str(), a.name.c_str());
     packed = op->types[a.type_variable].dtypes[0];
   }
   *ndim = a.rank;
@@ -271,8 +274,8 @@ Status ReleaseLibrary(precast_library* handle) {
 }
 
 constexpr precast_api kApi = {
-    sizeof(precast_api), PRECAST_ABI_VERSION, 0,        Describe,    FindOperator, Run,        Supports,
-    Explain,             Warmup,              OutputShape, LastError, StatusName,   ReleaseLibrary,
+    sizeof(precast_api), PRECAST_ABI_VERSION, 0,          Describe,       FindOperator, Run, Supports, Explain, Warmup,
+    OutputShape,         LastError,           StatusName, ReleaseLibrary,
 };
 
 }  // namespace

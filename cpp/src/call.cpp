@@ -44,8 +44,8 @@ Status BindTensor(const Operator& op, size_t index, const precast_value& value, 
   bound.empty = false;
   if (value.kind == PRECAST_NONE) {
     if (a.optional || (a.output && purpose != Purpose::kRun)) return PRECAST_OK;
-    return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s is missing: give a tensor of shape %s", op.name.c_str(), name,
-                a.shape_text.c_str());
+    return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s is missing: give a tensor of shape %s", op.name.c_str(),
+                name, a.shape_text.c_str());
   }
   if (value.kind != PRECAST_TENSOR || value.u.tensor == nullptr) {
     return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s must be a tensor of shape %s", op.name.c_str(), name,
@@ -260,12 +260,15 @@ std::string DtypeName(uint16_t packed) {
     const char* name;
   };
   static constexpr Entry kNames[] = {
-      {2 << 8 | 16, "float16"},      {4 << 8 | 16, "bfloat16"},       {2 << 8 | 32, "float32"},
-      {2 << 8 | 64, "float64"},      {10 << 8 | 8, "float8_e4m3fn"},  {11 << 8 | 8, "float8_e4m3fnuz"},
-      {12 << 8 | 8, "float8_e5m2"},  {13 << 8 | 8, "float8_e5m2fnuz"}, {6 << 8 | 8, "bool"},
-      {0 << 8 | 8, "int8"},          {0 << 8 | 16, "int16"},          {0 << 8 | 32, "int32"},
-      {0 << 8 | 64, "int64"},        {1 << 8 | 8, "uint8"},           {1 << 8 | 16, "uint16"},
-      {1 << 8 | 32, "uint32"},       {1 << 8 | 64, "uint64"},
+      {2 << 8 | 16, "float16"},       {4 << 8 | 16, "bfloat16"},
+      {2 << 8 | 32, "float32"},       {2 << 8 | 64, "float64"},
+      {10 << 8 | 8, "float8_e4m3fn"}, {11 << 8 | 8, "float8_e4m3fnuz"},
+      {12 << 8 | 8, "float8_e5m2"},   {13 << 8 | 8, "float8_e5m2fnuz"},
+      {6 << 8 | 8, "bool"},           {0 << 8 | 8, "int8"},
+      {0 << 8 | 16, "int16"},         {0 << 8 | 32, "int32"},
+      {0 << 8 | 64, "int64"},         {1 << 8 | 8, "uint8"},
+      {1 << 8 | 16, "uint16"},        {1 << 8 | 32, "uint32"},
+      {1 << 8 | 64, "uint64"},
   };
   for (const Entry& e : kNames) {
     if (e.packed == packed) return e.name;
@@ -419,9 +422,10 @@ std::string DescribeUnmet(const Call& call, uint32_t condition) {
       case ConditionKind::kRangeInt32:
         return Format("argument %s spans 2^31 bytes or more", call.op->arguments[index].name.c_str());
       default:
-        return Format("argument %s can't be read by TMA: its address and strides must be divisible by 16 bytes, its "
-                      "last stride 1, and no dim 0",
-                      call.op->arguments[index].name.c_str());
+        return Format(
+            "argument %s can't be read by TMA: its address and strides must be divisible by 16 bytes, its "
+            "last stride 1, and no dim 0",
+            call.op->arguments[index].name.c_str());
     }
   }
   return "";

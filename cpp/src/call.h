@@ -9,9 +9,9 @@
 namespace precast {
 
 enum class Purpose {
-  kRun,       // everything must be there, on one GPU
-  kAsk,       // supports, explain: data may be null, devices are not looked at, outputs may be missing
-  kOutputs,   // output_shape: outputs are missing
+  kRun,      // everything must be there, on one GPU
+  kAsk,      // supports, explain: data may be null, devices are not looked at, outputs may be missing
+  kOutputs,  // output_shape: outputs are missing
 };
 
 // Without initialisers, so that an array of them costs nothing until an argument is bound.

@@ -293,8 +293,8 @@ class CudaDriver final : public Driver {
       attributes[count].id = kAttributeClusterPolicy;
       attributes[count++].value.words[0] = kPolicySpread;
     }
-    NativeLaunchConfig native{{c.grid[0] * c.cluster, c.grid[1], c.grid[2]}, {c.threads, 1, 1}, c.shared_bytes,
-                              c.stream, attributes, count};
+    NativeLaunchConfig native{
+        {c.grid[0] * c.cluster, c.grid[1], c.grid[2]}, {c.threads, 1, 1}, c.shared_bytes, c.stream, attributes, count};
     result = f_.LaunchKernelEx(&native, function, params, nullptr);
     return result == 0 ? PRECAST_OK : Explain(PRECAST_DRIVER_ERROR, "cuLaunchKernelEx", result);
   }

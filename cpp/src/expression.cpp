@@ -7,8 +7,30 @@ namespace precast {
 namespace {
 
 enum Op : uint8_t {
-  kConst, kSlot, kAdd, kSub, kMul, kFloorDiv, kMod, kCdiv, kMin, kMax, kEq, kNe, kLt, kLe, kGt, kGe, kAnd, kOr,
-  kNot, kNeg, kSelect, kNextPow2, kAbs, kOpCount
+  kConst,
+  kSlot,
+  kAdd,
+  kSub,
+  kMul,
+  kFloorDiv,
+  kMod,
+  kCdiv,
+  kMin,
+  kMax,
+  kEq,
+  kNe,
+  kLt,
+  kLe,
+  kGt,
+  kGe,
+  kAnd,
+  kOr,
+  kNot,
+  kNeg,
+  kSelect,
+  kNextPow2,
+  kAbs,
+  kOpCount
 };
 
 constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();

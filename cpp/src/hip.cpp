@@ -116,7 +116,8 @@ class HipDriver final : public Driver {
     alignas(16) char properties[2 * kPropertiesBytes] = {};
     Status status = Check("hipGetDeviceProperties", f_.GetDeviceProperties(properties, device));
     if (status != PRECAST_OK) return status;
-    status = Check("hipDeviceGetAttribute", f_.DeviceGetAttribute(&facts->multiprocessors, kMultiprocessorCount, device));
+    status =
+        Check("hipDeviceGetAttribute", f_.DeviceGetAttribute(&facts->multiprocessors, kMultiprocessorCount, device));
     if (status != PRECAST_OK) return status;
     properties[255] = '\0';
     facts->name = properties;
@@ -179,12 +180,11 @@ class HipDriver final : public Driver {
   }
   Status Launch(void* function, const LaunchConfig& c, void** params) override {
     if (c.cluster > 1) return Fail(PRECAST_UNSUPPORTED, "clusters can't be launched through HIP yet");
-    const Result result =
-        (c.flags & kCooperative) != 0
-            ? f_.ModuleLaunchCooperativeKernel(function, c.grid[0], c.grid[1], c.grid[2], c.threads, 1, 1,
-                                               c.shared_bytes, c.stream, params)
-            : f_.ModuleLaunchKernel(function, c.grid[0], c.grid[1], c.grid[2], c.threads, 1, 1, c.shared_bytes,
-                                    c.stream, params, nullptr);
+    const Result result = (c.flags & kCooperative) != 0
+                              ? f_.ModuleLaunchCooperativeKernel(function, c.grid[0], c.grid[1], c.grid[2], c.threads,
+                                                                 1, 1, c.shared_bytes, c.stream, params)
+                              : f_.ModuleLaunchKernel(function, c.grid[0], c.grid[1], c.grid[2], c.threads, 1, 1,
+                                                      c.shared_bytes, c.stream, params, nullptr);
     return Check("hipModuleLaunchKernel", result);
   }
 

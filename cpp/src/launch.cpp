@@ -13,7 +13,7 @@ uint16_t HalfBits(float value) {
   memcpy(&bits, &value, sizeof bits);
   const uint32_t sign = (bits >> 16) & 0x8000u;
   const uint32_t magnitude = bits & 0x7FFFFFFFu;
-  if (magnitude > 0x7F800000u) return static_cast<uint16_t>(sign | 0x7E00u);  // NaN
+  if (magnitude > 0x7F800000u) return static_cast<uint16_t>(sign | 0x7E00u);   // NaN
   if (magnitude >= 0x477FF000u) return static_cast<uint16_t>(sign | 0x7C00u);  // rounds past 65504
   if (magnitude < 0x38800000u) {  // subnormal: let float addition do the rounding
     float scaled;

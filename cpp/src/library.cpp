@@ -233,8 +233,8 @@ Status Library::LoadFunction(DeviceState* device, uint32_t pack, const Variant& 
     if (status != PRECAST_OK) return status;
   }
   void* function = nullptr;
-  const Status status = device->driver->GetFunction(module, variant.function.c_str(), variant.shared_bytes,
-                                                    variant.cluster, &function);
+  const Status status =
+      device->driver->GetFunction(module, variant.function.c_str(), variant.shared_bytes, variant.cluster, &function);
   if (status != PRECAST_OK) return status;
   Log(LogLevel::kDebug, "loaded %s (%s)", variant.kernel.c_str(), variant.class_name.c_str());
   slot->store(function, std::memory_order_release);

@@ -34,8 +34,8 @@ struct DeviceState {
   Driver* driver = nullptr;
   int ordinal = 0;
   DeviceFacts facts;
-  std::vector<Runnable> runnable;  // best first
-  std::mutex mutex;                // guards loading
+  std::vector<Runnable> runnable;                                // best first
+  std::mutex mutex;                                              // guards loading
   std::vector<std::unique_ptr<std::atomic<void*>[]>> functions;  // of each pack's variants
   std::vector<std::vector<void*>> modules;                       // of each pack's code objects
   std::atomic<void*> pool{nullptr};

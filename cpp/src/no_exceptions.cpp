@@ -1,6 +1,8 @@
 // The C++ library's ways out of an impossible state, without exceptions: nothing may be thrown across the ABI,
 // and without the unwinder the library stays small and needs only the C library. Sizes read from a pack are
 // bounded before memory is asked for, so what remains is a process that has no memory left at all.
+// Sanitizers bring their own allocation functions: PRECAST_SANITIZED leaves these out.
+#ifndef PRECAST_SANITIZED
 #include <cstdio>
 #include <cstdlib>
 #include <new>
@@ -48,3 +50,5 @@ __attribute__((noreturn)) void __throw_bad_alloc() { Die("out of memory"); }
 __attribute__((noreturn)) void __throw_bad_array_new_length() { Die("out of memory"); }
 __attribute__((noreturn)) void __throw_system_error(int) { Die("a system call failed"); }
 }  // namespace std
+
+#endif  // PRECAST_SANITIZED

@@ -286,8 +286,8 @@ Status ParsePack(const uint8_t* data, size_t size, const char* where, std::uniqu
   }
   if (version != kFormatVersion) {
     return Fail(PRECAST_VERSION_MISMATCH,
-                "%s: the pack has format version %u, this runtime reads version %u; build both with one precast",
-                where, version, kFormatVersion);
+                "%s: the pack has format version %u, this runtime reads version %u; build both with one precast", where,
+                version, kFormatVersion);
   }
   if (header_bytes != kHeaderBytes || metadata_offset != kHeaderBytes || file_bytes != size || stored > size ||
       metadata_offset + stored > size || raw > kMaxMetadata) {

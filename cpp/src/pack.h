@@ -33,13 +33,43 @@ constexpr size_t kMaxBases = 8;  // above one code object
 enum class ArgumentKind : uint8_t { kTensor, kInt, kFloat, kBool, kChoice, kCount };
 enum class SlotKind : uint8_t { kDim, kStride, kInt, kPresent, kDtype, kDevice, kCount };
 enum class ConditionKind : uint8_t {
-  kPointersDiv16, kSlotsDiv16, kSlotsEq1, kSlotsInt32, kOffsetsInt32, kRangeInt32, kTensorMaps, kCount
+  kPointersDiv16,
+  kSlotsDiv16,
+  kSlotsEq1,
+  kSlotsInt32,
+  kOffsetsInt32,
+  kRangeInt32,
+  kTensorMaps,
+  kCount
 };
 enum class ParamKind : uint8_t {
-  kPointer, kSlot, kExpression, kFloat, kWorkspace, kTensorMap, kGlobalScratch, kProfileScratch, kConstant, kCount
+  kPointer,
+  kSlot,
+  kExpression,
+  kFloat,
+  kWorkspace,
+  kTensorMap,
+  kGlobalScratch,
+  kProfileScratch,
+  kConstant,
+  kCount
 };
 enum class ScalarType : uint8_t {
-  kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kFp16, kBf16, kFp32, kFp64, kPointer, kTensorMap, kCount
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kFp16,
+  kBf16,
+  kFp32,
+  kFp64,
+  kPointer,
+  kTensorMap,
+  kCount
 };
 enum class CodeKind : uint8_t { kCubin, kHsaco, kPtx, kCount };
 enum class SpecializationStatus : uint8_t { kBuilt, kExcluded, kFailed, kNotBuilt, kCount };

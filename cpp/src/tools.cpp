@@ -18,8 +18,7 @@ const precast_api* precast_open_pack(const char* path, precast_library** library
 
 void precast_close_pack(precast_library* library) { delete reinterpret_cast<precast::Library*>(library); }
 
-precast_status precast_inspect(const uint8_t* data, size_t size, const char* where, int32_t verify,
-                               const char** json) {
+precast_status precast_inspect(const uint8_t* data, size_t size, const char* where, int32_t verify, const char** json) {
   std::unique_ptr<precast::Pack> pack;
   precast_status status = precast::ParsePack(data, size, where, &pack);
   if (status == PRECAST_OK && verify != 0) status = precast::VerifyObjects(*pack, where);

@@ -162,8 +162,7 @@ class Validator {
     for (const Workspace& w : c.workspaces) {
       if (!IsExpression(w.bytes)) return "a workspace's size";
     }
-    const uint64_t known =
-        op_.conditions.size() == 64 ? ~uint64_t{0} : (uint64_t{1} << op_.conditions.size()) - 1;
+    const uint64_t known = op_.conditions.size() == 64 ? ~uint64_t{0} : (uint64_t{1} << op_.conditions.size()) - 1;
     for (const Launch& launch : c.launches) {
       if (launch.variants.empty()) return "a launch without variants";
       for (const LaunchVariant& v : launch.variants) {

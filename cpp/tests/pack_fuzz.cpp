@@ -33,13 +33,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (size_t i = 0; i < op.arguments.size(); ++i) {
       const precast::Argument& a = op.arguments[i];
       const uint16_t dtype = a.type_variable == precast::kNone ? a.fixed_dtype : op.types[a.type_variable].dtypes[0];
-      tensors[i] = precast_tensor{memory, {PRECAST_CUDA, 0}, a.rank,
-                                  {static_cast<uint8_t>(dtype >> 8), static_cast<uint8_t>(dtype & 255), 1}, shape, nullptr, 0};
+      tensors[i] = precast_tensor{
+          memory, {PRECAST_CUDA, 0}, a.rank, {static_cast<uint8_t>(dtype >> 8), static_cast<uint8_t>(dtype & 255), 1},
+          shape,  nullptr,           0};
       values[i].kind = a.kind == precast::ArgumentKind::kTensor ? PRECAST_TENSOR : PRECAST_INT;
       if (values[i].kind == PRECAST_TENSOR) values[i].u.tensor = &tensors[i];
     }
     precast::Call call;
-    if (precast::Bind(op, values.data(), static_cast<int32_t>(values.size()), precast::Purpose::kAsk, &call) != PRECAST_OK) {
+    if (precast::Bind(op, values.data(), static_cast<int32_t>(values.size()), precast::Purpose::kAsk, &call) !=
+        PRECAST_OK) {
       continue;
     }
     precast::BindDevice(op, 4, &call);
