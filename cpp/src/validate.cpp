@@ -81,8 +81,8 @@ class Validator {
 
   const char* CheckSlot(const Slot& s) const {
     if (s.kind >= SlotKind::kCount) return "a slot's kind";
-    if (s.kind == SlotKind::kDevice) return nullptr;
     if (!IsArgument(s.argument)) return "a slot's argument";
+    if (s.kind == SlotKind::kDevice) return nullptr;
     const Argument& a = op_.arguments[s.argument];
     const bool scalar = s.kind == SlotKind::kInt;
     if (scalar ? a.kind == ArgumentKind::kTensor || a.kind == ArgumentKind::kFloat : a.kind != ArgumentKind::kTensor) {

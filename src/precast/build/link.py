@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -30,17 +31,19 @@ class LibraryError(UserError):
     """The library can't be linked or written; the message says what to do."""
 
 
-def find_compiler() -> str:
+def find_compiler() -> list[str]:
     """The system's C++ compiler: $CXX, c++, g++ or clang++.
 
     Raises:
         LibraryError: if there is none.
     """
     given = os.environ.get("CXX")
-    for name in (given,) if given else ("c++", "g++", "clang++"):
-        found = shutil.which(name or "")
+    if given and shutil.which(shlex.split(given)[0]):
+        return shlex.split(given)
+    for name in () if given else ("c++", "g++", "clang++"):
+        found = shutil.which(name)
         if found:
-            return found
+            return [found]
     raise LibraryError(
         f"no C++ compiler ({given or 'c++, g++, clang++'}): install one (on Debian and Ubuntu: apt-get install g++), or "
         "set CXX"
@@ -109,7 +112,7 @@ def _compile(pack: Pack, packs: dict[str, bytes], work: Path) -> None:
         ids = ",".join(f'"{_build_id(data)}"' for data in packs.values())
         defines += [f"-DPRECAST_PACK_FILES={files}", f"-DPRECAST_BUILD_IDS={ids}"]
     command = [
-        find_compiler(), *COMPILE_FLAGS, *LINK_FLAGS, *defines, f"-I{native / 'include'}", f"-I{native / 'src'}",
+        *find_compiler(), *COMPILE_FLAGS, *LINK_FLAGS, *defines, f"-I{native / 'include'}", f"-I{native / 'src'}",
         str(native_file("library/library.cpp")), str(native_file("libprecast_runtime.a")),
         f"-Wl,--version-script={native_file('library/exports.map')}", f"-Wl,-soname,lib{family}.so",
         "-o", f"lib{family}.so",

@@ -16,7 +16,7 @@ __all__ = ["MAX_DEPTH", "compress_objects", "decompress_object"]
 MAX_DEPTH = 4
 """Bases that an object may have above it."""
 
-WINDOW = 16
+WINDOW = 96
 """Earlier objects that are tried as a base."""
 
 LEVEL = 19

@@ -33,14 +33,13 @@ def packs_of(path: Path) -> list[tuple[str, bytes]]:
     data = path.read_bytes()
     if not data.startswith(b"\x7fELF"):
         return [(str(path), data)]
-    from elftools.common.exceptions import ELFError
     from elftools.elf.elffile import ELFFile
 
     try:
         with path.open("rb") as file:
             section = ELFFile(file).get_section_by_name(PACK_SECTION)
             inside = section.data() if section is not None else None
-    except (ELFError, ValueError, OverflowError, AttributeError) as error:
+    except Exception as error:  # a damaged file can make the ELF reader fail in any way
         raise PackError(f"{path}: the library is damaged: {error}") from error
     if inside is not None:
         return [(str(path), inside)]

@@ -261,6 +261,7 @@ def write(pack: m.Pack, path: Path, *, level: int = LEVEL) -> int:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

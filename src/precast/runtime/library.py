@@ -54,8 +54,8 @@ class Operator:
     """One operator of a library.
 
     Call it with its arguments in order. Outputs may be left out: then they are allocated as the inputs'
-    framework does, and returned. Positional arguments are taken to include the outputs when there are enough
-    of them for that; name arguments where it matters. Work is enqueued on the framework's current stream.
+    framework does, and returned. Positional arguments are the inputs, or outputs and inputs in the declared
+    order, by their number; a call that could be either is refused. Work is enqueued on the framework's current stream.
 
     Good: ``y = lib.softmax(x)``, ``lib.softmax(y, x)``, ``lib.scale(x, factor=2.0)``.
     Bad: ``lib.scale(2.0, x)``: raises `InvalidArgumentError`.
@@ -75,7 +75,6 @@ class Operator:
             for i, a in enumerate(facts["arguments"])
             if a["kind"] == "choice"
         ]
-        self._required = sum(not a["optional"] for a in facts["arguments"])
         self._inputs = [i for i in range(self._count) if i not in self._outputs]
         mask = sum(1 << i for i in self._outputs)
         make, ask = _glue().run_function, _glue().ask_function
@@ -100,8 +99,7 @@ class Operator:
             InvalidArgumentError: if a name is unknown or given twice, or there are too many arguments.
         """
         values: list[Any] = [None] * self._count
-        with_outputs = len(args) + sum(n in self._names for n in named) >= self._required
-        order = range(self._count) if with_outputs else self._inputs
+        order = self._positional(len(args), named)
         if len(args) > len(order):
             raise errors.InvalidArgumentError(f"{self.name} takes {self.signature}; {len(args)} arguments were given")
         taken = set()
@@ -123,6 +121,28 @@ class Operator:
                     )
                 values[i] = labels.index(values[i])
         return values
+
+    def _positional(self, count: int, named: dict[str, Any]) -> list[int]:
+        """Which arguments so many positional values are: all of them, or the inputs alone.
+
+        Raises:
+            InvalidArgumentError: if it could be either.
+        """
+        if any(self._names[i] in named for i in self._outputs):
+            return [i for i in self._inputs if self._names[i] not in named]
+        inputs = [i for i in self._inputs if self._names[i] not in named]
+        needed = sum(not self.facts["arguments"][i]["optional"] for i in inputs)
+        outputs = len(self._outputs)
+        alone = needed <= count <= len(inputs)
+        with_outputs = needed + outputs <= count <= len(inputs) + outputs
+        if alone and with_outputs and outputs:
+            raise errors.InvalidArgumentError(
+                f"{self.name}{self.signature}: {count} positional arguments may or may not include the outputs "
+                f"({', '.join(self._names[i] for i in self._outputs)}): name the outputs, or the optional arguments"
+            )
+        if count > len(inputs) or with_outputs:
+            return [i for i in range(self._count) if self._names[i] not in named]
+        return inputs
 
     @property
     def signature(self) -> str:
@@ -194,6 +214,8 @@ class Library:
         self._check(self._api.warmup(self._handle, -1, device, None, 0, None))
 
     def __getattr__(self, name: str) -> Operator:
+        if name.startswith("_") or "operators" not in self.__dict__:
+            raise AttributeError(name)
         raise AttributeError(f"{self.path} has no operator {name!r}; it has {', '.join(self.operators)}")
 
     def __repr__(self) -> str:
