@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from precast.build.build import BuildOptions, BuiltPack, Progress, bound_family, make_pack
+from precast.build import headers, link
 from precast.build.link import link_library
+from precast.native import native_file
+from precast.pack import compress, writer
 from precast.pack.model import Pack, SpecializationStatus
 from precast.pack.split import split_by_target
 from precast.pack.writer import dump
@@ -78,6 +81,10 @@ def _digest(pack: Pack, split: bool) -> str:
     digest = hashlib.sha256(repr((replace(pack, objects=()), split)).encode())
     for o in pack.objects:
         digest.update(o.sha256)
+    for name in ("libprecast_runtime.a", "library/library.cpp"):
+        digest.update(hashlib.sha256(native_file(name).read_bytes()).digest())
+    for module in (headers, link, compress, writer):
+        digest.update(Path(str(module.__file__)).read_bytes())
     return digest.hexdigest()
 
 
