@@ -19,20 +19,24 @@ std::string ShapeText(const precast_tensor& tensor) {
   return text + ")";
 }
 
-// Lowest and highest byte offset of a tensor's elements, relative to its data; false if they don't fit 64 bits.
-bool Extent(const BoundTensor& bound, int64_t* lowest, int64_t* highest) {
-  const precast_tensor& t = *bound.tensor;
+// Fills in where a tensor's first and last byte are.
+void FindExtent(BoundTensor* bound) {
+  const precast_tensor& t = *bound->tensor;
   const int64_t item = t.dtype.bits < 8 ? 1 : t.dtype.bits / 8;
   int64_t low = 0;
   int64_t high = 0;
+  bound->bounded = true;
   for (int32_t i = 0; i < t.ndim; ++i) {
     int64_t reach = 0;
-    if (__builtin_mul_overflow(t.shape[i] - 1, bound.strides[i], &reach)) return false;
+    bool over = __builtin_mul_overflow(t.shape[i] - 1, bound->strides[i], &reach);
     int64_t& end = reach < 0 ? low : high;
-    if (__builtin_add_overflow(end, reach, &end)) return false;
+    over |= __builtin_add_overflow(end, reach, &end);
+    if (over) bound->bounded = false;
   }
-  return !__builtin_mul_overflow(low, item, lowest) && !__builtin_mul_overflow(high, item, highest) &&
-         !__builtin_add_overflow(*highest, item - 1, highest);
+  if (__builtin_mul_overflow(low, item, &bound->lowest) || __builtin_mul_overflow(high, item, &bound->highest) ||
+      __builtin_add_overflow(bound->highest, item - 1, &bound->highest)) {
+    bound->bounded = false;
+  }
 }
 
 Status BindTensor(const Operator& op, size_t index, const precast_value& value, Purpose purpose, Call* call) {
@@ -85,6 +89,7 @@ Status BindTensor(const Operator& op, size_t index, const precast_value& value, 
     bound.strides = call->compact[index];
   }
   bound.data = static_cast<char*>(t.data) + (t.data == nullptr ? 0 : t.byte_offset);
+  FindExtent(&bound);
   if (purpose != Purpose::kRun) {
     call->any_tensor = true;
     return PRECAST_OK;
@@ -165,9 +170,7 @@ Status CheckOverlap(const Call& call) {
   for (size_t o = 0; o < op.arguments.size(); ++o) {
     const BoundTensor& out = call.tensors[o];
     if (!op.arguments[o].output || out.tensor == nullptr || out.empty) continue;
-    int64_t low = 0;
-    int64_t high = 0;
-    if (!Extent(out, &low, &high)) {
+    if (!out.bounded) {
       return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s spans more than 2^63 bytes", op.name.c_str(),
                   op.arguments[o].name.c_str());
     }
@@ -177,17 +180,15 @@ Status CheckOverlap(const Call& call) {
                     op.arguments[o].name.c_str(), i);
       }
     }
-    const uintptr_t begin = reinterpret_cast<uintptr_t>(out.data) + static_cast<uintptr_t>(low);
-    const uintptr_t end = reinterpret_cast<uintptr_t>(out.data) + static_cast<uintptr_t>(high);
+    const uintptr_t begin = reinterpret_cast<uintptr_t>(out.data) + static_cast<uintptr_t>(out.lowest);
+    const uintptr_t end = reinterpret_cast<uintptr_t>(out.data) + static_cast<uintptr_t>(out.highest);
     for (size_t j = 0; j < op.arguments.size(); ++j) {
       const BoundTensor& other = call.tensors[j];
       if (j == o || other.tensor == nullptr || other.empty || op.arguments[o].in_place_with == j) continue;
       if (op.arguments[j].output && (j < o || op.arguments[j].in_place_with == o)) continue;
-      int64_t other_low = 0;
-      int64_t other_high = 0;
-      if (!Extent(other, &other_low, &other_high)) continue;
-      const uintptr_t other_begin = reinterpret_cast<uintptr_t>(other.data) + static_cast<uintptr_t>(other_low);
-      const uintptr_t other_end = reinterpret_cast<uintptr_t>(other.data) + static_cast<uintptr_t>(other_high);
+      if (!other.bounded) continue;
+      const uintptr_t other_begin = reinterpret_cast<uintptr_t>(other.data) + static_cast<uintptr_t>(other.lowest);
+      const uintptr_t other_end = reinterpret_cast<uintptr_t>(other.data) + static_cast<uintptr_t>(other.highest);
       if (begin <= other_end && other_begin <= end) {
         return Fail(PRECAST_INVALID_ARGUMENT, "%s: output %s shares memory with %s: give it memory of its own",
                     op.name.c_str(), op.arguments[o].name.c_str(), op.arguments[j].name.c_str());
@@ -214,11 +215,9 @@ bool OffsetsFit(const BoundTensor& bound, bool bytes) {
     if (t.shape[i] > kInt32Max || bound.strides[i] > kInt32Max || bound.strides[i] < kInt32Min) return false;
   }
   if (bound.empty) return true;
-  int64_t low = 0;
-  int64_t high = 0;
-  if (!Extent(bound, &low, &high)) return false;
+  if (!bound.bounded) return false;
   const int64_t item = bytes || t.dtype.bits < 8 ? 1 : t.dtype.bits / 8;
-  return high / item <= kInt32Max && low / item >= kInt32Min;
+  return bound.highest / item <= kInt32Max && bound.lowest / item >= kInt32Min;
 }
 
 bool FitsTensorMap(const BoundTensor& bound) {

@@ -18,7 +18,10 @@ enum class Purpose {
 struct BoundTensor {
   const precast_tensor* tensor;  // nullptr if absent
   const int64_t* strides;
-  char* data;  // with the byte offset
+  char* data;       // with the byte offset
+  int64_t lowest;   // byte offset of the first byte that belongs to an element, relative to data
+  int64_t highest;  // of the last
+  bool bounded;     // whether these two fit 64 bits
   bool empty;
 };
 
