@@ -43,7 +43,7 @@ def matmul_tma_kernel(
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
     WARP_SPECIALIZE: tl.constexpr,
 ):  # fmt: skip
-    """C = A B through TMA descriptors of compact rows: loads by one group of warps, products by the others."""
+    """C = A B through TMA descriptors; with WARP_SPECIALIZE, loads by one group of warps, products by others."""
     tile_m, tile_n = tile_of(tl.program_id(0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
     row = tile_m * BLOCK_M
     col = tile_n * BLOCK_N
