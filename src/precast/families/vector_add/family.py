@@ -4,8 +4,6 @@ from precast.describe import Config, Family, Kernel, cdiv, tensor
 
 from .kernels import add_kernel
 
-vector = {"shape": ("n",)}
-
 family = Family(
     "vector_add",
     [
@@ -18,7 +16,6 @@ family = Family(
                 "x_ptr": tensor("T", shape=("n",)),
                 "y_ptr": tensor("T", shape=("n",)),
             },
-            # The kernel reads all three tensors as compact: a stride other than 1 would be misread.
             key=("n",),
             configs=[Config({"BLOCK": 1024}, num_warps=4)],
             grid=lambda a: (cdiv(a.n, a.BLOCK),),
