@@ -13,13 +13,17 @@ namespace {
 
 Library* Get(precast_library* library) { return reinterpret_cast<Library*>(library); }
 
-// Reads a caller's options, of whatever size its header had.
-precast_options ReadOptions(const precast_options* given) {
-  precast_options options{};
-  if (given != nullptr && given->size >= sizeof(size_t)) {
-    memcpy(&options, given, given->size < sizeof options ? given->size : sizeof options);
+// Reads a caller's options, of whatever size its header had, in whole fields.
+Status ReadOptions(const precast_options* given, precast_options* options) {
+  *options = precast_options{};
+  if (given == nullptr) return PRECAST_OK;
+  if (given->size < sizeof(size_t)) {
+    // Without this, a caller who forgot it would find the work on another stream than the one given.
+    return Fail(PRECAST_INVALID_ARGUMENT, "options->size is %zu: set it to sizeof(precast_options)", given->size);
   }
-  return options;
+  const size_t whole = given->size & ~(sizeof(void*) - 1);
+  memcpy(options, given, whole < sizeof *options ? whole : sizeof *options);
+  return PRECAST_OK;
 }
 
 Status GetOperator(precast_library* handle, int32_t index, const Operator** op) {
@@ -56,7 +60,7 @@ class Inside {
 Status Describe(precast_library* handle, const char** json) {
   const Operator* op = nullptr;
   const Status status = handle == nullptr ? GetOperator(handle, 0, &op) : Get(handle)->Ready();
-  if (status == PRECAST_OK) *json = KeepForThread(DescribeLibrary(*Get(handle)));
+  if (status == PRECAST_OK) *json = Get(handle)->Description(DescribeLibrary);
   return status;
 }
 
@@ -82,7 +86,9 @@ Status Run(precast_library* handle, int32_t index, const precast_value* args, in
   Status status = GetOperator(handle, index, &op);
   if (status != PRECAST_OK) return status;
   Library* library = Get(handle);
-  const precast_options options = ReadOptions(given);
+  precast_options options;
+  status = ReadOptions(given, &options);
+  if (status != PRECAST_OK) return status;
   Call call;
   status = Bind(*op, args, count, Purpose::kRun, &call);
   if (status != PRECAST_OK) return status;
@@ -146,9 +152,11 @@ Status FindSubject(Library* library, const precast_options& options, const preca
 Status Ask(precast_library* handle, int32_t index, const precast_value* args, int32_t count,
            const precast_options* given, Call* call, Choice* choice, Subject* subject) {
   const Operator* op = nullptr;
+  precast_options options;
   Status status = GetOperator(handle, index, &op);
+  if (status == PRECAST_OK) status = ReadOptions(given, &options);
   if (status == PRECAST_OK) status = Bind(*op, args, count, Purpose::kAsk, call);
-  if (status == PRECAST_OK) status = FindSubject(Get(handle), ReadOptions(given), args, count, subject);
+  if (status == PRECAST_OK) status = FindSubject(Get(handle), options, args, count, subject);
   if (status != PRECAST_OK) return status;
   BindDevice(*op, subject->multiprocessors, call);
   return Choose(Get(handle), static_cast<size_t>(index), *call, subject->runnable, subject->name.c_str(), choice);
@@ -172,19 +180,42 @@ Status Explain(precast_library* handle, int32_t index, const precast_value* args
   return status;
 }
 
-// Loads every variant of an operator that the device may come to use: those of its best target.
+// Loads what a specialization may launch on a target.
+Status WarmSpecialization(Library* library, DeviceState* device, uint32_t pack, const OperatorTarget& target,
+                          const Specialization& specialization, void* stream) {
+  for (const std::vector<uint32_t>& choices : specialization.lists) {
+    for (const uint32_t choice : choices) {
+      for (const Launch& launch : target.candidates[choice].launches) {
+        for (const LaunchVariant& v : launch.variants) {
+          void* function = nullptr;
+          const Status status = library->GetFunction(device, pack, target, v.variant, stream, &function);
+          if (status != PRECAST_OK) return status;
+        }
+      }
+    }
+  }
+  return PRECAST_OK;
+}
+
+// Loads what the device may come to use of an operator: each specialization from the best target that has it, as
+// dispatch takes it.
 Status WarmOperator(Library* library, DeviceState* device, size_t index, void* stream) {
+  std::vector<bool> covered;
+  bool any = false;
   for (const Runnable& r : device->runnable) {
     for (const OperatorTarget& target : library->packs()[r.pack]->operators[index].targets) {
       if (target.target != r.target) continue;
-      for (uint32_t v = 0; v < target.variants.size(); ++v) {
-        void* function = nullptr;
-        const Status status = library->GetFunction(device, r.pack, target, v, stream, &function);
+      any = true;
+      covered.resize(target.specializations.size());
+      for (size_t i = 0; i < target.specializations.size(); ++i) {
+        if (covered[i] || target.specializations[i].status != SpecializationStatus::kBuilt) continue;
+        covered[i] = true;
+        const Status status = WarmSpecialization(library, device, r.pack, target, target.specializations[i], stream);
         if (status != PRECAST_OK) return status;
       }
-      return PRECAST_OK;
     }
   }
+  if (any) return PRECAST_OK;
   return Fail(PRECAST_NO_TARGET, "the library has no code for %s (%s); it has %s", device->facts.name.c_str(),
               device->facts.arch.c_str(), library->TargetNames().c_str());
 }
@@ -195,7 +226,9 @@ Status Warmup(precast_library* handle, int32_t index, int32_t device_id, const p
   Library* library = Get(handle);
   Status status = library->Ready();
   if (status != PRECAST_OK) return status;
-  const precast_options options = ReadOptions(given);
+  precast_options options;
+  status = ReadOptions(given, &options);
+  if (status != PRECAST_OK) return status;
   Driver* driver = nullptr;
   status = OpenAnyDriver(&driver);
   if (status != PRECAST_OK) return status;

@@ -33,8 +33,10 @@ void FindExtent(BoundTensor* bound) {
     over |= __builtin_add_overflow(end, reach, &end);
     if (over) bound->bounded = false;
   }
+  constexpr int64_t kLimit = int64_t{1} << 62;  // sums and differences of two fit 64 bits
   if (__builtin_mul_overflow(low, item, &bound->lowest) || __builtin_mul_overflow(high, item, &bound->highest) ||
-      __builtin_add_overflow(bound->highest, item - 1, &bound->highest)) {
+      __builtin_add_overflow(bound->highest, item - 1, &bound->highest) || bound->lowest < -kLimit ||
+      bound->highest > kLimit) {
     bound->bounded = false;
   }
 }
@@ -62,6 +64,9 @@ Status BindTensor(const Operator& op, size_t index, const precast_value& value, 
   }
   if (t.dtype.lanes != 1) {
     return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s has a vector dtype", op.name.c_str(), name);
+  }
+  if (t.ndim > 0 && t.shape == nullptr) {
+    return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s has no shape", op.name.c_str(), name);
   }
   const uint16_t dtype = Packed(t.dtype);
   if (a.type_variable == kNone && dtype != a.fixed_dtype) {
@@ -165,13 +170,54 @@ Status CheckTypes(const Call& call) {
   return PRECAST_OK;
 }
 
+// Whether two views have the same elements in the same order, so that one may be written in place of the other.
+bool SameElements(const BoundTensor& a, const BoundTensor& b) {
+  if (a.data != b.data || a.tensor->ndim != b.tensor->ndim || a.tensor->dtype.bits != b.tensor->dtype.bits)
+    return false;
+  for (int32_t i = 0; i < a.tensor->ndim; ++i) {
+    if (a.tensor->shape[i] != b.tensor->shape[i]) return false;
+    if (a.tensor->shape[i] > 1 && a.strides[i] != b.strides[i]) return false;
+  }
+  return true;
+}
+
+// Bytes that a view takes of each `period` bytes, if its other dims step by whole periods; more than `period` if not.
+int64_t Window(const BoundTensor& bound, int64_t period) {
+  const precast_tensor& t = *bound.tensor;
+  const int64_t item = t.dtype.bits < 8 ? 1 : t.dtype.bits / 8;
+  int64_t bytes = item;
+  for (int32_t i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] <= 1) continue;
+    const int64_t step = bound.strides[i] * item;  // FindExtent has shown that this fits
+    if (step % period != 0) bytes += (t.shape[i] - 1) * (step < 0 ? -step : step);
+  }
+  return bytes;
+}
+
+// Whether views whose address ranges meet are known to have no element in common: columns of one matrix, say, or
+// query, key and value in one buffer. `distance` is from the lowest byte of `a` to that of `b`.
+bool Interleaved(const BoundTensor& a, const BoundTensor& b, int64_t distance) {
+  for (const BoundTensor* view : {&a, &b}) {
+    const int64_t item = view->tensor->dtype.bits < 8 ? 1 : view->tensor->dtype.bits / 8;
+    for (int32_t i = 0; i < view->tensor->ndim; ++i) {
+      if (view->tensor->shape[i] <= 1 || view->strides[i] == 0) continue;
+      const int64_t period = (view->strides[i] < 0 ? -view->strides[i] : view->strides[i]) * item;
+      const int64_t shift = distance % period < 0 ? distance % period + period : distance % period;
+      const int64_t window_a = Window(a, period);
+      const int64_t window_b = Window(b, period);
+      if (window_a <= shift && window_b <= period - shift) return true;
+    }
+  }
+  return false;
+}
+
 Status CheckOverlap(const Call& call) {
   const Operator& op = *call.op;
   for (size_t o = 0; o < op.arguments.size(); ++o) {
     const BoundTensor& out = call.tensors[o];
     if (!op.arguments[o].output || out.tensor == nullptr || out.empty) continue;
     if (!out.bounded) {
-      return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s spans more than 2^63 bytes", op.name.c_str(),
+      return Fail(PRECAST_INVALID_ARGUMENT, "%s: argument %s spans 2^62 bytes or more", op.name.c_str(),
                   op.arguments[o].name.c_str());
     }
     for (int32_t i = 0; i < out.tensor->ndim; ++i) {
@@ -184,18 +230,44 @@ Status CheckOverlap(const Call& call) {
     const uintptr_t end = reinterpret_cast<uintptr_t>(out.data) + static_cast<uintptr_t>(out.highest);
     for (size_t j = 0; j < op.arguments.size(); ++j) {
       const BoundTensor& other = call.tensors[j];
-      if (j == o || other.tensor == nullptr || other.empty || op.arguments[o].in_place_with == j) continue;
-      if (op.arguments[j].output && (j < o || op.arguments[j].in_place_with == o)) continue;
+      if (j == o || other.tensor == nullptr || other.empty || (op.arguments[j].output && j < o)) continue;
       if (!other.bounded) continue;
       const uintptr_t other_begin = reinterpret_cast<uintptr_t>(other.data) + static_cast<uintptr_t>(other.lowest);
       const uintptr_t other_end = reinterpret_cast<uintptr_t>(other.data) + static_cast<uintptr_t>(other.highest);
-      if (begin <= other_end && other_begin <= end) {
-        return Fail(PRECAST_INVALID_ARGUMENT, "%s: output %s shares memory with %s: give it memory of its own",
-                    op.name.c_str(), op.arguments[o].name.c_str(), op.arguments[j].name.c_str());
-      }
+      if (begin > other_end || other_begin > end) continue;
+      if (Interleaved(out, other, static_cast<int64_t>(other_begin - begin))) continue;
+      const bool in_place = op.arguments[o].in_place_with == j || op.arguments[j].in_place_with == o;
+      if (in_place && SameElements(out, other)) continue;
+      return Fail(PRECAST_INVALID_ARGUMENT, "%s: output %s shares memory with %s: give it memory of its own%s",
+                  op.name.c_str(), op.arguments[o].name.c_str(), op.arguments[j].name.c_str(),
+                  in_place ? ", or write in place, with the same elements" : "");
     }
   }
   return PRECAST_OK;
+}
+
+// Dims and strides of an output that is asked about without being there: what a caller would allocate, a compact
+// tensor. Where its shape does not follow from the inputs, its slots stay 0.
+void SupposeOutput(size_t index, Call* call) {
+  const Operator& op = *call->op;
+  const Argument& a = op.arguments[index];
+  int64_t dims[kMaxRank];
+  int64_t strides[kMaxRank];
+  for (size_t i = 0; i < a.shape.size(); ++i) {
+    if (Evaluate(op.expressions[a.shape[i]], call->slots, &dims[i]) != Evaluation::kOk || dims[i] < 0) return;
+  }
+  if (a.shape.empty()) return;
+  int64_t step = 1;
+  for (size_t i = a.shape.size(); i-- > 0;) {
+    strides[i] = step;
+    if (__builtin_mul_overflow(step, dims[i] > 0 ? dims[i] : 1, &step)) return;
+  }
+  for (size_t i = 0; i < op.slots.size(); ++i) {
+    const Slot& s = op.slots[i];
+    if (s.argument != index) continue;
+    if (s.kind == SlotKind::kDim) call->slots[i] = dims[s.axis];
+    if (s.kind == SlotKind::kStride) call->slots[i] = strides[s.axis];
+  }
 }
 
 bool IsDiv16(const Call& call, uint32_t slot) { return (call.slots[slot] & 15) == 0; }
@@ -313,6 +385,10 @@ Status Bind(const Operator& op, const precast_value* args, int32_t count, Purpos
       default: break;
     }
     call->slots[i] = value;
+  }
+  for (size_t i = 0; purpose != Purpose::kRun && i < op.arguments.size(); ++i) {
+    if (op.arguments[i].kind == ArgumentKind::kTensor && op.arguments[i].output && call->tensors[i].tensor == nullptr)
+      SupposeOutput(i, call);
   }
   return PRECAST_OK;
 }

@@ -21,7 +21,7 @@ struct BoundTensor {
   char* data;       // with the byte offset
   int64_t lowest;   // byte offset of the first byte that belongs to an element, relative to data
   int64_t highest;  // of the last
-  bool bounded;     // whether these two fit 64 bits
+  bool bounded;     // whether these two are below 2^62
   bool empty;
 };
 

@@ -1,7 +1,9 @@
 // The CUDA driver API, opened at run time. Types and constants are those of cuda.h.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstring>
+#include <mutex>
 #include <new>
 
 #include "driver.h"
@@ -171,8 +173,13 @@ class CudaDriver final : public Driver {
     facts->name = name;
     facts->capability = major * 10 + minor;
     facts->arch = Format("sm_%d", facts->capability);
-    result = f_.PrimaryCtxRetain(&contexts_[device], handle);
+    // Libraries share this driver, and each asks for a device's facts.
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (contexts_[device].load(std::memory_order_relaxed) != nullptr) return PRECAST_OK;
+    void* context = nullptr;
+    result = f_.PrimaryCtxRetain(&context, handle);
     if (result != 0) return Explain(PRECAST_DRIVER_ERROR, "cuDevicePrimaryCtxRetain", result);
+    contexts_[device].store(context, std::memory_order_release);
     return PRECAST_OK;
   }
 
@@ -180,8 +187,9 @@ class CudaDriver final : public Driver {
     void* current = nullptr;
     f_.CtxGetCurrent(&current);
     *restore = nullptr;
-    if (current == contexts_[device]) return PRECAST_OK;
-    const Result result = f_.CtxPushCurrent(contexts_[device]);
+    void* const wanted = contexts_[device].load(std::memory_order_acquire);
+    if (current == wanted) return PRECAST_OK;
+    const Result result = f_.CtxPushCurrent(wanted);
     if (result != 0) return Explain(PRECAST_DRIVER_ERROR, "cuCtxPushCurrent", result);
     *restore = this;
     return PRECAST_OK;
@@ -303,7 +311,7 @@ class CudaDriver final : public Driver {
   static constexpr int kMaxDevices = 64;
 
   static bool IsSmall(const TensorMapSpec& spec) {
-    uint64_t last = (spec.dims[0] - 1) * 1;
+    uint64_t last = (spec.dims[0] - 1) * spec.element_bytes;
     for (uint32_t i = 1; i < spec.rank; ++i) last += (spec.dims[i] - 1) * spec.strides[i - 1];
     return last + 1 < 128 * 1024;
   }
@@ -325,7 +333,8 @@ class CudaDriver final : public Driver {
   Functions f_{};
   int version_ = 0;
   int count_ = 0;
-  void* contexts_[kMaxDevices] = {};
+  std::mutex mutex_;
+  std::atomic<void*> contexts_[kMaxDevices] = {};
 };
 
 }  // namespace

@@ -24,8 +24,19 @@ const std::vector<uint32_t>& Walk(const Specialization& s, const int64_t* key) {
   return s.lists[s.nodes[at].left];
 }
 
-// The first variant of each launch whose class holds; false, with the first condition in the way, if one has none.
-bool PickVariants(const Candidate& candidate, uint64_t conditions, uint32_t* variants, uint32_t* unmet) {
+// Whether a launch has no programs, as calls with empty tensors do.
+bool IsEmpty(const Call& call, const Launch& launch) {
+  for (const uint32_t expression : launch.grid) {
+    int64_t size = 1;
+    if (Evaluate(call.op->expressions[expression], call.slots, &size) == Evaluation::kOk && size == 0) return true;
+  }
+  return false;
+}
+
+// The first variant of each launch whose class holds, any for one that launches nothing; false, with the first
+// condition in the way, if a launch has none.
+bool PickVariants(const Call& call, const Candidate& candidate, uint64_t conditions, uint32_t* variants,
+                  uint32_t* unmet) {
   for (size_t i = 0; i < candidate.launches.size(); ++i) {
     bool found = false;
     uint64_t missing = 0;
@@ -37,7 +48,9 @@ bool PickVariants(const Candidate& candidate, uint64_t conditions, uint32_t* var
         break;
       }
     }
-    if (!found) {
+    if (!found && IsEmpty(call, candidate.launches[i])) {
+      variants[i] = candidate.launches[i].variants[0].variant;
+    } else if (!found) {
       *unmet = static_cast<uint32_t>(__builtin_ctzll(missing));
       return false;
     }
@@ -82,7 +95,7 @@ Status Choose(Library* library, size_t op_index, const Call& call, const std::ve
         if (status != PRECAST_OK) return status;
         if (holds == 0) continue;
       }
-      if (!PickVariants(candidate, conditions, choice->variants, &unmet)) continue;
+      if (!PickVariants(call, candidate, conditions, choice->variants, &unmet)) continue;
       if (library->frozen() && candidate.rung != Rung::kMeasured) {
         untuned = true;
         continue;

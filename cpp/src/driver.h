@@ -27,6 +27,7 @@ struct LaunchConfig {
 
 struct TensorMapSpec {
   uint32_t data_type;
+  uint32_t element_bytes;
   uint32_t rank;
   void* address;
   uint64_t dims[5];     // innermost first

@@ -19,18 +19,23 @@ struct ThreadTexts {
 };
 
 pthread_key_t key;
+bool has_key = false;
 pthread_once_t once = PTHREAD_ONCE_INIT;
 
 void MakeKey() {
-  pthread_key_create(&key, [](void* texts) { delete static_cast<ThreadTexts*>(texts); });
+  has_key = pthread_key_create(&key, [](void* texts) { delete static_cast<ThreadTexts*>(texts); }) == 0;
 }
 
 ThreadTexts* Texts() {
   pthread_once(&once, MakeKey);
+  if (!has_key) return nullptr;  // the process has used up its keys
   void* texts = pthread_getspecific(key);
   if (texts == nullptr) {
     texts = new (std::nothrow) ThreadTexts;
-    if (texts != nullptr) pthread_setspecific(key, texts);
+    if (texts != nullptr && pthread_setspecific(key, texts) != 0) {
+      delete static_cast<ThreadTexts*>(texts);
+      texts = nullptr;
+    }
   }
   return static_cast<ThreadTexts*>(texts);
 }

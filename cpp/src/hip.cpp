@@ -61,10 +61,12 @@ class HipDriver final : public Driver {
   bool Open() {
     const char* given = Environment("PRECAST_HIP_DRIVER");
     const char* names[] = {given, "libamdhip64.so", "libamdhip64.so.7", "libamdhip64.so.6"};
-    for (const char* name : names) {
-      if (name == nullptr) continue;
-      library_ = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-      if (library_ != nullptr || given != nullptr) break;
+    // One that the process has already (PyTorch brings its own) goes before one that would be a second.
+    for (const int flags : {RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD, RTLD_NOW | RTLD_LOCAL}) {
+      for (const char* name : names) {
+        if (library_ != nullptr || name == nullptr) continue;
+        if (given == nullptr || name == given) library_ = dlopen(name, flags);
+      }
     }
     if (library_ == nullptr) {
       Fail(PRECAST_NO_DRIVER, "HIP can't be opened: %s; is ROCm installed?", dlerror());

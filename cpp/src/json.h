@@ -72,20 +72,40 @@ class Json {
   }
   void Quote(const std::string& value) {
     text_ += '"';
-    for (const char c : value) {
-      if (c == '"' || c == '\\') {
+    for (size_t i = 0; i < value.size();) {
+      const auto c = static_cast<unsigned char>(value[i]);
+      const size_t length = Utf8Length(value, i);
+      if (length == 0) {
+        text_ += "\\ufffd";  // a name in a damaged pack need not be UTF-8
+      } else if (c == '"' || c == '\\') {
         text_ += '\\';
-        text_ += c;
-      } else if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7F) {
-        // Bytes that are not ASCII are escaped one by one: a name in a damaged pack need not be UTF-8.
+        text_ += value[i];
+      } else if (c < 0x20 || c == 0x7F) {
         char buffer[8];
-        snprintf(buffer, sizeof buffer, "\\u%04x", static_cast<unsigned char>(c));
+        snprintf(buffer, sizeof buffer, "\\u%04x", c);
         text_ += buffer;
       } else {
-        text_ += c;
+        text_.append(value, i, length);
       }
+      i += length == 0 ? 1 : length;
     }
     text_ += '"';
+  }
+
+  // Bytes of the UTF-8 character at `at`; 0 if there is none: cut short, overlong, a surrogate, past U+10FFFF.
+  static size_t Utf8Length(const std::string& text, size_t at) {
+    const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+    const unsigned first = byte(at);
+    if (first < 0x80) return 1;
+    const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+    if (first < 0xC2 || first > 0xF4) return 0;
+    for (size_t i = 1; i < length; ++i) {
+      if ((byte(at + i) & 0xC0) != 0x80) return 0;
+    }
+    const unsigned second = byte(at + 1);
+    const bool wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
+                       (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
+    return wrong ? 0 : length;
   }
 
   std::string text_;

@@ -6,8 +6,6 @@
 namespace precast {
 namespace {
 
-constexpr size_t kWorkspaceAlignment = 256;
-
 uint16_t HalfBits(float value) {
   uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
@@ -34,12 +32,26 @@ uint16_t Bfloat16Bits(float value) {
   return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
+// The float that a value can go through on its way to a narrower type and be rounded once: inexact values get an odd
+// last bit, which the second rounding sees as "not a tie".
+float RoundToOdd(double value) {
+  float single = static_cast<float>(value);
+  const double back = static_cast<double>(single);
+  if (back == value || value != value) return single;
+  uint32_t bits;
+  memcpy(&bits, &single, sizeof bits);
+  if ((back < 0 ? -back : back) > (value < 0 ? -value : value)) --bits;
+  bits |= 1;
+  memcpy(&single, &bits, sizeof single);
+  return single;
+}
+
 uint64_t FloatBits(ScalarType type, double value) {
   const float single = static_cast<float>(value);
   uint64_t bits = 0;
   switch (type) {
-    case ScalarType::kFp16: return HalfBits(single);
-    case ScalarType::kBf16: return Bfloat16Bits(single);
+    case ScalarType::kFp16: return HalfBits(RoundToOdd(value));
+    case ScalarType::kBf16: return Bfloat16Bits(RoundToOdd(value));
     case ScalarType::kFp32: memcpy(&bits, &single, sizeof single); return bits;
     default: memcpy(&bits, &value, sizeof value); return bits;
   }
@@ -133,6 +145,7 @@ Status EncodeMap(const Call& call, DeviceState* device, const TensorMap& map, En
   }
   TensorMapSpec spec{};
   spec.data_type = map.data_type;
+  spec.element_bytes = map.element_bytes;
   spec.rank = static_cast<uint32_t>(map.box.size());
   spec.address = bound.data;
   spec.swizzle = map.swizzle;
@@ -156,15 +169,20 @@ Status EncodeMap(const Call& call, DeviceState* device, const TensorMap& map, En
   return device->driver->Encode(spec, encoded);
 }
 
-Status LaunchOne(const Call& call, DeviceState* device, const PreparedLaunch& prepared, const Arena& arena,
-                 const size_t* workspaces) {
-  const Variant& v = *prepared.variant;
+// What a launch passes. Without initialisers, as above.
+struct Parameters {
   uint64_t values[kMaxParams];
-  void* params[kMaxParams];
+  void* pointers[kMaxParams];
   EncodedTensorMap maps[kMaxTensorMaps];
+};
+
+Status FillParameters(const Call& call, DeviceState* device, const PreparedLaunch& prepared, const Arena& arena,
+                      const size_t* workspaces, Parameters* parameters) {
+  const Variant& v = *prepared.variant;
+  uint64_t* const values = parameters->values;
   for (size_t i = 0; i < v.params.size(); ++i) {
     const Param& p = v.params[i];
-    params[i] = &values[i];
+    parameters->pointers[i] = &values[i];
     int64_t number = 0;
     switch (p.kind) {
       case ParamKind::kPointer: values[i] = reinterpret_cast<uintptr_t>(call.tensors[p.index].data); continue;
@@ -177,9 +195,10 @@ Status LaunchOne(const Call& call, DeviceState* device, const PreparedLaunch& pr
         values[i] = v.profile_scratch_bytes == 0 ? 0 : reinterpret_cast<uintptr_t>(arena.At(prepared.profile_scratch));
         continue;
       case ParamKind::kTensorMap: {
-        const Status status = EncodeMap(call, device, v.tensor_maps[p.index], &maps[p.index]);
+        EncodedTensorMap* const encoded = &parameters->maps[p.index];
+        const Status status = EncodeMap(call, device, v.tensor_maps[p.index], encoded);
         if (status != PRECAST_OK) return status;
-        params[i] = &maps[p.index];
+        parameters->pointers[i] = encoded;
         continue;
       }
       case ParamKind::kSlot: number = call.slots[p.index]; break;
@@ -194,7 +213,7 @@ Status LaunchOne(const Call& call, DeviceState* device, const PreparedLaunch& pr
     }
     values[i] = static_cast<uint64_t>(number);
   }
-  return device->driver->Launch(prepared.function, prepared.config, params);
+  return PRECAST_OK;
 }
 
 }  // namespace
@@ -260,6 +279,11 @@ Status LaunchChoice(Library* library, DeviceState* device, const Call& call, con
     }
   }
   Status status = arena.Allocate();
+  Parameters parameters;
+  // A refused call launches nothing: whatever a later launch could be refused for is found before the first.
+  for (size_t i = 1; status == PRECAST_OK && i < candidate.launches.size(); ++i) {
+    if (!prepared[i].empty) status = FillParameters(call, device, prepared[i], arena, workspaces, &parameters);
+  }
   for (size_t i = 0; status == PRECAST_OK && i < candidate.workspaces.size(); ++i) {
     if (candidate.workspaces[i].zero && sizes[i] > 0) {
       status = device->driver->Zero(arena.At(workspaces[i]), static_cast<size_t>(sizes[i]), stream);
@@ -271,7 +295,8 @@ Status LaunchChoice(Library* library, DeviceState* device, const Call& call, con
     if (p.profile_bytes > 0) {
       status = device->driver->Zero(arena.At(p.profile_scratch), static_cast<size_t>(p.profile_bytes), stream);
     }
-    if (status == PRECAST_OK) status = LaunchOne(call, device, p, arena, workspaces);
+    if (status == PRECAST_OK) status = FillParameters(call, device, p, arena, workspaces, &parameters);
+    if (status == PRECAST_OK) status = device->driver->Launch(p.function, p.config, parameters.pointers);
   }
   return status;
 }

@@ -59,13 +59,13 @@ Library::~Library() { Release(); }
 Status Library::OpenFile(const char* path, std::unique_ptr<Library>* out) {
   std::vector<uint8_t> bytes;
   const Status status = ReadFile(path, &bytes);
-  return status == PRECAST_OK ? OpenBytes(bytes.data(), bytes.size(), path, out) : status;
+  return status == PRECAST_OK ? OpenBytes(std::move(bytes), path, out) : status;
 }
 
-Status Library::OpenBytes(const uint8_t* data, size_t size, const char* where, std::unique_ptr<Library>* out) {
+Status Library::OpenBytes(std::vector<uint8_t> bytes, const char* where, std::unique_ptr<Library>* out) {
   std::unique_ptr<Library> library(new (std::nothrow) Library(LibrarySpec{}));
   if (library == nullptr) return Fail(PRECAST_OUT_OF_MEMORY, "no memory for a library");
-  library->bytes_.emplace_back(data, data + size);
+  library->bytes_.push_back(std::move(bytes));
   library->where_ = where;
   const std::vector<uint8_t>& own = library->bytes_.back();
   Status status = library->AddPack(own.data(), own.size(), where);
@@ -140,12 +140,22 @@ Status Library::LoadBeside() {
                   "%s has build id %s, but %s was built with %s: install the library and its packs from one build",
                   path.c_str(), id.c_str(), info.dli_fname, spec_.build_ids[i]);
     }
+    // Packs of one library share the operators' tables, so the id must be more than a claim.
+    if (!BuildIdHolds(pack)) {
+      return Fail(PRECAST_BAD_PACK, "%s: the pack is damaged: its build id is not that of its metadata", path.c_str());
+    }
   }
   if (packs_.empty()) {
     return Fail(PRECAST_NO_PACK, "%s has no packs beside it: install at least one of %s", info.dli_fname,
                 missing.c_str());
   }
   return PRECAST_OK;
+}
+
+const char* Library::Description(std::string (*make)(const Library&)) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (description_.empty()) description_ = make(*this);
+  return description_.c_str();
 }
 
 std::string Library::TargetNames() const {

@@ -48,9 +48,9 @@ class Library {
   explicit Library(const LibrarySpec& spec) : spec_(spec) {}
   ~Library();
 
-  // A library made of one pack file or of bytes (which are copied).
+  // A library made of one pack file or of a pack's bytes.
   static Status OpenFile(const char* path, std::unique_ptr<Library>* out);
-  static Status OpenBytes(const uint8_t* data, size_t size, const char* where, std::unique_ptr<Library>* out);
+  static Status OpenBytes(std::vector<uint8_t> bytes, const char* where, std::unique_ptr<Library>* out);
 
   // Parses the packs at the first call; afterwards one atomic load.
   Status Ready();
@@ -60,6 +60,9 @@ class Library {
   const char* where() const { return where_.c_str(); }
   bool frozen() const { return frozen_; }
   Recorder* recorder() { return recorder_.get(); }
+
+  // The text of `make`, made at the first call; it stays as long as the library.
+  const char* Description(std::string (*make)(const Library&));
 
   // The device's state, made at the first call.
   Status GetDevice(int device_type, int ordinal, DeviceState** state);
@@ -89,6 +92,7 @@ class Library {
   std::atomic<bool> ready_{false};
   Status failed_ = PRECAST_OK;
   std::string failure_;
+  std::string description_;
   bool frozen_ = false;
   std::unique_ptr<Recorder> recorder_;
   std::vector<std::vector<uint8_t>> bytes_;  // of packs that are not inside the library

@@ -343,7 +343,17 @@ Status Decompress(const Pack& pack, const CodeObject& object, std::vector<uint8_
   return PRECAST_OK;
 }
 
+bool BuildIdHolds(const Pack& pack) {
+  std::vector<uint8_t> named = pack.metadata;
+  for (const CodeObject& o : pack.objects) named.insert(named.end(), o.sha256.begin(), o.sha256.end());
+  const std::array<uint8_t, 32> digest = Sha256(named.data(), named.size());
+  return memcmp(digest.data(), pack.build_id.data(), pack.build_id.size()) == 0;
+}
+
 Status VerifyObjects(const Pack& pack, const char* where) {
+  if (!BuildIdHolds(pack)) {
+    return Fail(PRECAST_BAD_PACK, "%s: the pack is damaged: its build id is not that of its metadata", where);
+  }
   std::vector<uint8_t> raw;
   for (const CodeObject& object : pack.objects) {
     const Status status = Decompress(pack, object, &raw);

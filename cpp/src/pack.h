@@ -28,7 +28,8 @@ constexpr size_t kMaxKeyFields = 32;
 constexpr size_t kMaxWorkspaces = 32;
 constexpr size_t kMaxLaunches = 16;
 constexpr size_t kMaxRank = 8;
-constexpr size_t kMaxBases = 8;  // above one code object
+constexpr size_t kWorkspaceAlignment = 256;  // of each workspace and scratch in a call's one allocation
+constexpr size_t kMaxBases = 8;              // above one code object
 
 enum class ArgumentKind : uint8_t { kTensor, kInt, kFloat, kBool, kChoice, kCount };
 enum class SlotKind : uint8_t { kDim, kStride, kInt, kPresent, kDtype, kDevice, kCount };
@@ -273,7 +274,10 @@ Status ValidatePack(const Pack& pack, const char* where);
 // A code object's raw bytes, decompressed after its bases; each is checked against its checksum.
 Status Decompress(const Pack& pack, const CodeObject& object, std::vector<uint8_t>* raw);
 
-// Checks every byte of a parsed pack: each object's checksum, decompression and digest.
+// Whether the build id is the digest of the metadata, which names every code object by its own.
+bool BuildIdHolds(const Pack& pack);
+
+// Checks every byte of a parsed pack: its build id, each object's checksum, decompression and digest.
 Status VerifyObjects(const Pack& pack, const char* where);
 
 }  // namespace precast

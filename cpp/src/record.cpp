@@ -16,6 +16,8 @@
 namespace precast {
 namespace {
 
+static_assert(Recorder::kMaxKey == kMaxKeyFields, "every key field is recorded");
+
 std::mutex list_mutex;
 Recorder* list_head = nullptr;
 bool registered = false;
@@ -24,6 +26,22 @@ uint64_t Mix(uint64_t h, uint64_t value) {
   h ^= value + 0x9E3779B97F4A7C15ull + (h << 6) + (h >> 2);
   h *= 0xBF58476D1CE4E5B9ull;
   return h ^ (h >> 29);
+}
+
+// Appends whole lines. A line that someone left half written is ended first, so that it spoils only itself.
+bool Append(const char* path, std::string text) {
+  int file = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  char last = '\n';
+  if (file >= 0) {
+    const off_t size = lseek(file, 0, SEEK_END);
+    if (size > 0 && pread(file, &last, 1, size - 1) == 1 && last != '\n') text.insert(0, 1, '\n');
+  } else {
+    file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);  // a pipe, or a file that can't be read
+  }
+  if (file < 0) return false;
+  const bool whole = write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(file);
+  return whole;
 }
 
 }  // namespace
@@ -107,12 +125,8 @@ void Recorder::Flush() {
     text += line.text();
     text += '\n';
   }
-  if (!text.empty()) {
-    const int file = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-      Log(LogLevel::kWarn, "PRECAST_RECORD: %s can't be written", path_.c_str());
-    }
-    if (file >= 0) close(file);
+  if (!text.empty() && !Append(path_.c_str(), text)) {
+    Log(LogLevel::kWarn, "PRECAST_RECORD: %s can't be written", path_.c_str());
   }
   flushing_.clear(std::memory_order_release);
 }

@@ -18,7 +18,7 @@ struct Operator;
 class Recorder {
  public:
   static constexpr size_t kEntries = 8192;
-  static constexpr size_t kMaxKey = 16;
+  static constexpr size_t kMaxKey = 32;
 
   // nullptr if PRECAST_RECORD is not set.
   static std::unique_ptr<Recorder> FromEnvironment(const std::string& family);

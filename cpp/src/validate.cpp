@@ -68,7 +68,7 @@ class Validator {
   const char* CheckArgument(const Argument& a) const {
     if (a.kind >= ArgumentKind::kCount) return "an argument's kind";
     if (a.kind == ArgumentKind::kChoice && a.labels.empty()) return "a choice without labels";
-    if (a.kind != ArgumentKind::kTensor) return nullptr;
+    if (a.kind != ArgumentKind::kTensor) return a.output || !a.shape.empty() ? "a number as an output" : nullptr;
     if (a.rank > kMaxRank) return "a tensor's rank";
     if (a.type_variable != kNone && a.type_variable >= op_.types.size()) return "a tensor's type variable";
     if (a.in_place_with != kNone && !IsTensor(a.in_place_with)) return "an in-place argument";
@@ -108,7 +108,7 @@ class Validator {
     if (v.threads == 0 || v.threads > 1024 || v.cluster == 0 || v.cluster > 16) return "threads or cluster";
     if (v.function.find('\0') != std::string::npos) return "a function's name";
     for (uint32_t align : {v.global_scratch_align, v.profile_scratch_align}) {
-      if (align == 0 || align > 4096 || (align & (align - 1)) != 0) return "a scratch alignment";
+      if (align == 0 || align > kWorkspaceAlignment || (align & (align - 1)) != 0) return "a scratch alignment";
     }
     for (const Param& p : v.params) {
       if (const char* problem = CheckParam(v, p)) return problem;

@@ -77,6 +77,10 @@ EXPORT void standin_reset() { record_storage = StandinRecord{}; }
 EXPORT void standin_capture(int on) { capturing = on; }
 EXPORT void standin_params(uint32_t count) { param_count = count; }
 
+// The words of the tensor map that the last launch got as its first parameter.
+static uint64_t map_words[16];
+EXPORT const uint64_t* standin_map_words() { return map_words; }
+
 EXPORT int cuInit(unsigned) { return Planted("cuInit"); }
 EXPORT int cuDriverGetVersion(int* version) {
   *version = 13000;
@@ -205,6 +209,7 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
   r.stream = stream;
   r.attribute_count = 0;
   for (uint32_t i = 0; i < param_count && i < 16; ++i) memcpy(&r.params[i], params[i], sizeof(uint64_t));
+  if (r.encodes > 0) memcpy(map_words, params[0], sizeof map_words);
   return 0;
 }
 

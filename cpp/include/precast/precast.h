@@ -83,7 +83,7 @@ typedef struct precast_value {
   } u;
 } precast_value;
 
-/* How a call is to be made. Zero-initialise, set `size`, then what you need. */
+/* How a call is to be made. Zero-initialise, set `size`, then what you need. A size of 0 is refused. */
 typedef struct precast_options {
   size_t size;
   void* stream;       /* CUstream or hipStream_t; NULL is the default stream */

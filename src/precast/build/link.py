@@ -23,7 +23,7 @@ __all__ = ["LibraryError", "find_compiler", "link_library"]
 COMPILE_FLAGS = ("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-exceptions", "-fno-rtti")
 LINK_FLAGS = (
     "-shared", "-static-libstdc++", "-static-libgcc", "-Wl,--gc-sections", "-Wl,--exclude-libs,ALL", "-Wl,-Bsymbolic",
-    "-Wl,-z,defs", "-Wl,--as-needed", "-Wl,-s",
+    "-Wl,-z,defs", "-Wl,-z,nodelete", "-Wl,--as-needed", "-Wl,-s",  # nodelete: threads that end later free their texts
 )  # fmt: skip
 
 
