@@ -13,6 +13,8 @@ namespace {
 
 constexpr char kMagic[8] = {'P', 'R', 'E', 'C', 'A', 'S', 'T', '\0'};
 constexpr uint64_t kMaxMetadata = uint64_t{1} << 30;
+constexpr uint64_t kAnyMetadata = uint64_t{1} << 20;  // above it, the ratio counts
+constexpr uint64_t kMaxRatio = 256;                   // of metadata; real ones shrink to a fourth or a tenth
 constexpr uint32_t kMaxObject = uint32_t{1} << 30;
 
 bool ReadBool(Cursor* c) { return c->Read<uint8_t>() != 0; }
@@ -290,7 +292,7 @@ Status ParsePack(const uint8_t* data, size_t size, const char* where, std::uniqu
                 version, kFormatVersion);
   }
   if (header_bytes != kHeaderBytes || metadata_offset != kHeaderBytes || file_bytes != size || stored > size ||
-      metadata_offset + stored > size || raw > kMaxMetadata) {
+      metadata_offset + stored > size || raw > kMaxMetadata || (raw > kAnyMetadata && raw / kMaxRatio > stored)) {
     return Fail(PRECAST_BAD_PACK, "%s: the pack is damaged or cut short: its header speaks of %llu bytes, it has %zu",
                 where, static_cast<unsigned long long>(file_bytes), size);
   }

@@ -68,7 +68,10 @@ class Validator {
   const char* CheckArgument(const Argument& a) const {
     if (a.kind >= ArgumentKind::kCount) return "an argument's kind";
     if (a.kind == ArgumentKind::kChoice && a.labels.empty()) return "a choice without labels";
-    if (a.kind != ArgumentKind::kTensor) return a.output || !a.shape.empty() ? "a number as an output" : nullptr;
+    if (a.kind != ArgumentKind::kTensor) {
+      const bool plain = !a.output && a.shape.empty() && a.type_variable == kNone && a.in_place_with == kNone;
+      return plain ? nullptr : "a number with what only tensors have";
+    }
     if (a.rank > kMaxRank) return "a tensor's rank";
     if (a.type_variable != kNone && a.type_variable >= op_.types.size()) return "a tensor's type variable";
     if (a.in_place_with != kNone && !IsTensor(a.in_place_with)) return "an in-place argument";

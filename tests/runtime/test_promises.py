@@ -190,7 +190,7 @@ def test_a_number_can_be_no_output(run):
     pack = add_pack(); op = pack.operators[0]
     wrong = m.Argument("n", m.ArgumentKind.INT, output=True, optional=True, shape=tuple(range(100000, 100100)))
     write(replace(pack, operators=(replace(op, arguments=(*op.arguments, wrong)),)), folder / "m.pack")
-    assert "a number as an output" in Opened(folder / "m.pack").error
+    assert "only tensors have" in Opened(folder / "m.pack").error
     """)
 
 
@@ -301,3 +301,18 @@ def test_two_copies_and_a_closed_one(standin_build, tmp_path):
     command = [standin_build / "two_copies_test", *files, "precast_library_standin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "good\n"), (done.returncode, done.stderr)
+
+
+def test_a_small_pack_can_not_ask_for_much_memory(run):
+    run("""
+    import resource, struct, zlib, zstandard
+    from precast.pack.inspect import PackError, inspect_bytes
+    raw = 256 << 20
+    stored = zstandard.ZstdCompressor(level=1).compress(bytes(raw))
+    header = struct.pack("<8sIIQ16sQQQI", b"PRECAST\\0", 1, 72, 72 + len(stored), bytes(16), 72, len(stored), raw, zlib.crc32(stored))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    try: inspect_bytes(header + struct.pack("<I", zlib.crc32(header)) + stored, "bomb")
+    except PackError as error: assert "damaged" in str(error)
+    else: raise AssertionError("the bomb was read")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
+    """)
