@@ -6,21 +6,12 @@ from typing import Any
 
 import pytest
 
+from precast.runtime.arguments import Arguments
 from precast.runtime.errors import InvalidArgumentError
-from precast.runtime.library import Operator
 
 
-def operator(*arguments: dict[str, Any]) -> Operator:
-    """An operator without a library behind it."""
-    made = Operator.__new__(Operator)
-    facts = [{"optional": False, "kind": "tensor", **a} for a in arguments]
-    made.name, made.facts = "op", {"arguments": facts}
-    made._names = [a["name"] for a in facts]
-    made._count = len(facts)
-    made._outputs = [i for i, a in enumerate(facts) if a.get("output")]
-    made._inputs = [i for i in range(made._count) if i not in made._outputs]
-    made._labels = {a["name"]: a["labels"] for a in facts if a["kind"] == "choice"}
-    return made
+def operator(*arguments: dict[str, Any]) -> Arguments:
+    return Arguments("op", [{"optional": False, "kind": "tensor", **a} for a in arguments])
 
 
 def test_outputs_are_left_out_given_or_named() -> None:
@@ -58,3 +49,14 @@ def test_choices_by_label() -> None:
     assert op.bind("x", mask="causal") == [None, "x", 1]
     with pytest.raises(InvalidArgumentError, match="one of none, causal"):
         op.bind("x", mask="casual")
+    with pytest.raises(InvalidArgumentError, match="one of none, causal"):
+        op.bind("z", "x", "casual")
+
+
+def test_an_argument_given_twice() -> None:
+    op = operator({"name": "x"}, {"name": "y"})
+    for _ in range(2):  # nothing of a refused call is kept
+        with pytest.raises(InvalidArgumentError, match="'x' is given twice"):
+            op.bind("x", "y", x="x")
+        with pytest.raises(InvalidArgumentError, match="'x' is given twice"):
+            op.bind("x", x="x")

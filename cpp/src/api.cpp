@@ -21,6 +21,10 @@ Status ReadOptions(const precast_options* given, precast_options* options) {
     // Without this, a caller who forgot it would find the work on another stream than the one given.
     return Fail(PRECAST_INVALID_ARGUMENT, "options->size is %zu: set it to sizeof(precast_options)", given->size);
   }
+  if (given->size == sizeof *options) {
+    *options = *given;
+    return PRECAST_OK;
+  }
   const size_t whole = given->size & ~(sizeof(void*) - 1);
   memcpy(options, given, whole < sizeof *options ? whole : sizeof *options);
   return PRECAST_OK;

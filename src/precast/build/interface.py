@@ -43,11 +43,21 @@ def _dim(operator: BoundOperator, name: str, axis: int, entry: Any, values: dict
     return as_expression(call(entry, values))
 
 
+def _output_dims(operator: BoundOperator, name: str) -> list[Expression]:
+    """An output's dims as expressions of inputs; none if they don't all follow from them, or it is no output."""
+    t = operator.tensors[name]
+    if not t.output:
+        return []
+    outputs = {n for n, other in operator.tensors.items() if other.output}
+    values = runtime_values(operator)
+    dims = [_dim(operator, name, i, e, values) for i, e in enumerate(t.shape)]
+    known = [d for d in dims if d is not None and not any(s.partition(".")[0] in outputs for s in d.symbols())]
+    return known if len(known) == len(dims) else []
+
+
 def make_arguments(operator: BoundOperator, tables: OperatorTables) -> tuple[m.Argument, ...]:
     """Public arguments, with the dims of outputs where they follow from inputs."""
     types = list(operator.types)
-    values = runtime_values(operator)
-    outputs = {n for n, t in operator.tensors.items() if t.output}
 
     def make(a: PublicArgument) -> m.Argument:
         if a.tensor is None:
@@ -61,10 +71,6 @@ def make_arguments(operator: BoundOperator, tables: OperatorTables) -> tuple[m.A
                 default_float=float(default) if a.kind == "float" else 0.0,
             )
         t = a.tensor
-        dims = [_dim(operator, a.name, i, e, values) for i, e in enumerate(t.shape)] if t.output else []
-        derivable = bool(dims) and all(
-            d is not None and not any(s.partition(".")[0] in outputs for s in d.symbols()) for d in dims
-        )
         return m.Argument(
             a.name,
             m.ArgumentKind.TENSOR,
@@ -74,7 +80,7 @@ def make_arguments(operator: BoundOperator, tables: OperatorTables) -> tuple[m.A
             rank=t.rank,
             type_variable=types.index(t.dtype) if t.dtype in operator.types else m.NO_INDEX,
             fixed_dtype=0 if t.dtype in operator.types else find_dtype(t.dtype).packed,
-            shape=tuple(tables.expression(d) for d in dims if d is not None) if derivable else (),
+            shape=tuple(tables.expression(d) for d in _output_dims(operator, a.name)),
             shape_text=_shape_text(t.shape),
         )
 
@@ -85,6 +91,10 @@ def make_checks(operator: BoundOperator, tables: OperatorTables) -> tuple[m.Chec
     """Dims that must agree, tensors that must be there, and the description's own checks."""
     values = runtime_values(operator)
     checks: list[m.Check] = []
+    # Outputs may be left out when asking; where their dims follow from inputs, the runtime then supposes these.
+    may_be_absent = {
+        n for n, t in operator.tensors.items() if t.when is not None or (t.output and not _output_dims(operator, n))
+    }
     for name, t in operator.tensors.items():
         for axis, entry in enumerate(t.shape):
             wanted = _dim(operator, name, axis, entry, values)
@@ -93,7 +103,7 @@ def make_checks(operator: BoundOperator, tables: OperatorTables) -> tuple[m.Chec
             given = symbol(f"{name}.shape[{axis}]")
             holds = given == wanted
             for s in sorted({x.partition(".")[0] for x in wanted.symbols()} | {name}):
-                if s in operator.tensors and (operator.tensors[s].when is not None or operator.tensors[s].output):
+                if s in may_be_absent:
                     holds = select(symbol(f"{s}.present"), holds, 1)
             says = f" ({entry})" if isinstance(entry, str) else ""
             message = f"{given} must be {wanted}{says}"
@@ -133,7 +143,7 @@ def _stride_check(operator: BoundOperator, name: str, axis: int, tables: Operato
         wanted = symbol(f"{name}.shape[{axis + 1}]") * symbol(f"{name}.stride[{axis + 1}]")
         says = f"{name}.shape[{axis + 1}] * {name}.stride[{axis + 1}]"
     holds = (size <= 1) | (stride == wanted)
-    for other in range(rank):
+    for other in (i for i in range(rank) if i != axis):
         holds = holds | (symbol(f"{name}.shape[{other}]") == 0)
     message = f"{name}.stride[{axis}] must be {says}: a kernel reads {name} without taking this stride"
     return m.Check(tables.expression(holds), INVALID_ARGUMENT, message)

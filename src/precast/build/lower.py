@@ -8,7 +8,7 @@ from typing import Any
 
 from precast.build.enumerate import Choice, Specialization, choice_values, constant_value
 from precast.compile.job import CompileJob, KernelReference
-from precast.compile.triton_compile import source_hash
+from precast.compile.triton_compile import descriptor_layout, source_hash
 from precast.describe.bind import Binding, BoundKernel, BoundOperator
 from precast.describe.declarations import Alignment, Tensor
 from precast.describe.dtypes import DTYPES, find_dtype
@@ -146,7 +146,9 @@ def lower(
                 constant(name, None)
                 continue
             block = tuple(int(x) for x in call(declared.block, values))
-            parameter(b, f"tensordesc<{_dtype_name(declared.dtype, spec)}{list(block)}>")
+            dtype = _dtype_name(declared.dtype, spec)
+            layout = f",{descriptor_layout(block, dtype)}" if kernel.function.gluon else ""
+            parameter(b, f"tensordesc<{dtype}{list(block)}{layout}>")
             facts["maps"].append(b.source)
         elif b.kind == "workspace":
             parameter(b, f"*{_dtype_name(b.declaration.dtype, spec)}")

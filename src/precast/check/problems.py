@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from precast.describe.load import FamilyError, FamilyLocation, find_family, import_family_module
-from precast.reference import Reference
+
+if TYPE_CHECKING:  # the module needs an optional package
+    from precast.reference import Reference
 
 __all__ = ["Outcome", "load_references", "problem_text"]
 

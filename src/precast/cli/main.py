@@ -16,7 +16,7 @@ from precast.cli.lint import lint
 from precast.cli.output import errors
 from precast.cli.preview import preview
 from precast.cli.targets import targets
-from precast.errors import UserError
+from precast.errors import UserError, missing_extra
 
 __all__ = ["app", "main"]
 
@@ -50,6 +50,12 @@ def _launch(
     except KeyboardInterrupt:
         errors.print("interrupted; what was done is kept, the same command goes on from there")
         return EXIT_INTERRUPTED
+    except ModuleNotFoundError as error:
+        remedy = missing_extra(error)
+        if remedy is None:
+            raise
+        errors.print(f"error: {error}; {remedy}", markup=False)
+        return EXIT_USAGE
     except (UserError, OSError) as error:
         if debug:
             traceback.print_exc()

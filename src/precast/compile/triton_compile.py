@@ -18,7 +18,7 @@ from precast.describe.load import FamilyLocation, import_family_module
 from precast.describe.signature import read_kernel
 from precast.targets import find_target
 
-__all__ = ["SCRUBBED", "compile_job", "scrub_environment", "source_hash", "triton_version"]
+__all__ = ["SCRUBBED", "compile_job", "descriptor_layout", "scrub_environment", "source_hash", "triton_version"]
 
 SCRUBBED = re.compile(r"^(TRITON_|AMDGCN_|LLVM_|DISABLE_PTXAS_OPT|PTXAS_OPTIONS|NVPTX_|MLIR_|USE_IR_LOC)")
 """Environment variables that change what Triton compiles; a build must not depend on them."""
@@ -45,6 +45,17 @@ def triton_version() -> str:
 def source_hash(jit_function: Any) -> str:
     """Digest of a kernel's source with all that it calls and the constants that it uses."""
     return str(jit_function.cache_key)
+
+
+def descriptor_layout(block: tuple[int, ...], dtype: str) -> str:
+    """Shared memory layout that a Gluon kernel's descriptor argument has for a block, as its type's text says it.
+
+    The layout is Gluon's default: the widest swizzle that the block allows.
+    """
+    import triton.language as tl
+    from triton.experimental.gluon.language import NVMMASharedLayout
+
+    return repr(NVMMASharedLayout.get_default_for(list(block), tl.dtype(dtype)))
 
 
 def _find_kernel(job: CompileJob) -> Any:
@@ -106,7 +117,10 @@ def compile_job(job: CompileJob) -> CompileResult:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
+    """The innermost cause: what surrounds it are the calls that led there."""
+    while error.__cause__ is not None:
+        error = error.__cause__
     text = str(error).strip() or type(error).__name__
     lines = [line for line in text.splitlines() if line.strip()]
     return f"{type(error).__name__}: " + "\n".join(lines[-12:])[-2000:]

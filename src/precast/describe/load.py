@@ -12,7 +12,7 @@ from types import ModuleType
 
 from precast.describe.declarations import Family
 from precast.describe.faults import nearest
-from precast.errors import UserError
+from precast.errors import UserError, missing_extra
 
 __all__ = ["FamilyError", "FamilyLocation", "find_family", "import_family_module", "load_family", "shipped_families"]
 
@@ -104,9 +104,9 @@ def import_family_module(location: FamilyLocation, module: str) -> ModuleType:
         _import_package(location)
         return importlib.import_module(f"{location.package}.{module}")
     except Exception as error:
-        raise FamilyError(
-            f"{location.folder / f'{module}.py'} fails to import: {type(error).__name__}: {error}"
-        ) from error
+        remedy = missing_extra(error)
+        reason = f"{type(error).__name__}: {error}" + (f"; {remedy}" if remedy else "")
+        raise FamilyError(f"{location.folder / f'{module}.py'} fails to import: {reason}") from error
 
 
 def load_family(name_or_folder: str | Path) -> tuple[Family, FamilyLocation]:

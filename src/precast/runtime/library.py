@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from precast.native import native_file, runtime_library
+from precast.native import runtime_library
 from precast.runtime import errors
+from precast.runtime.operator import Operator, glue
 
-__all__ = ["Library", "Operator", "load"]
+__all__ = ["Library", "load"]
 
 ABI_VERSION = 1
 
@@ -42,136 +43,8 @@ class _Api(ctypes.Structure):
     )  # fmt: skip
 
 
-@functools.cache
-def _glue() -> Any:
-    import tvm_ffi
-
-    errors.register()
-    return tvm_ffi.load_module(str(native_file("libprecast_python.so")))
-
-
-class Operator:
-    """One operator of a library.
-
-    Call it with its arguments in order. Outputs may be left out: then they are allocated as the inputs'
-    framework does, and returned. Positional arguments are the inputs, or outputs and inputs in the declared
-    order, by their number; a call that could be either is refused. Work is enqueued on the framework's current stream.
-
-    Good: ``y = lib.softmax(x)``, ``lib.softmax(y, x)``, ``lib.scale(x, factor=2.0)``.
-    Bad: ``lib.scale(2.0, x)``: raises `InvalidArgumentError`.
-    """
-
-    def __init__(self, library: Library, index: int, facts: dict[str, Any]) -> None:
-        self.name: str = facts["name"]
-        self.facts = facts
-        self.__doc__ = facts["doc"] or type(self).__doc__
-        self._library = library
-        self._names = [a["name"] for a in facts["arguments"]]
-        self._count = len(self._names)
-        self._outputs = [i for i, a in enumerate(facts["arguments"]) if a.get("output")]
-        self._labels = {a["name"]: a["labels"] for a in facts["arguments"] if a["kind"] == "choice"}
-        self._choices = [
-            (i, {label: k for k, label in enumerate(a["labels"])})
-            for i, a in enumerate(facts["arguments"])
-            if a["kind"] == "choice"
-        ]
-        self._inputs = [i for i in range(self._count) if i not in self._outputs]
-        mask = sum(1 << i for i in self._outputs)
-        make, ask = _glue().run_function, _glue().ask_function
-        handle = (library._api_address, library._handle)
-        self._run = make(*handle, index, self._count, mask)
-        self._supports = ask(*handle, index, self._count, 0)
-        self._explain = ask(*handle, index, self._count, 1)
-        self._warmup = ask(*handle, index, self._count, 2)
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        if not named and len(args) == self._count:
-            for i, indices in self._choices:
-                if isinstance(args[i], str):
-                    args = (*args[:i], indices.get(args[i], args[i]), *args[i + 1 :])
-            return self._run(*args)
-        return self._run(*self.bind(*args, **named))
-
-    def bind(self, *args: Any, **named: Any) -> list[Any]:
-        """All arguments in order, None for those left out, named choices as their index.
-
-        Raises:
-            InvalidArgumentError: if a name is unknown or given twice, or there are too many arguments.
-        """
-        values: list[Any] = [None] * self._count
-        order = self._positional(len(args), named)
-        if len(args) > len(order):
-            raise errors.InvalidArgumentError(f"{self.name} takes {self.signature}; {len(args)} arguments were given")
-        taken = set()
-        for i, value in zip(order, args, strict=False):
-            values[i] = value
-            taken.add(self._names[i])
-        for name, value in named.items():
-            if name not in self._names:
-                raise errors.InvalidArgumentError(f"{self.name} has no argument {name!r}; it takes {self.signature}")
-            if name in taken:
-                raise errors.InvalidArgumentError(f"{self.name}: argument {name!r} is given twice")
-            values[self._names.index(name)] = value
-        for name, labels in self._labels.items():
-            i = self._names.index(name)
-            if isinstance(values[i], str):
-                if values[i] not in labels:
-                    raise errors.InvalidArgumentError(
-                        f"{self.name}: {name} is {values[i]!r}, it must be one of {', '.join(labels)}"
-                    )
-                values[i] = labels.index(values[i])
-        return values
-
-    def _positional(self, count: int, named: dict[str, Any]) -> list[int]:
-        """Which arguments so many positional values are: all of them, or the inputs alone.
-
-        Raises:
-            InvalidArgumentError: if it could be either.
-        """
-        if any(self._names[i] in named for i in self._outputs):
-            return [i for i in self._inputs if self._names[i] not in named]
-        inputs = [i for i in self._inputs if self._names[i] not in named]
-        needed = sum(not self.facts["arguments"][i]["optional"] for i in inputs)
-        outputs = len(self._outputs)
-        alone = needed <= count <= len(inputs)
-        with_outputs = needed + outputs <= count <= len(inputs) + outputs
-        if alone and with_outputs and outputs:
-            raise errors.InvalidArgumentError(
-                f"{self.name}{self.signature}: {count} positional arguments may or may not include the outputs "
-                f"({', '.join(self._names[i] for i in self._outputs)}): name the outputs, or the optional arguments"
-            )
-        if count > len(inputs) or with_outputs:
-            return [i for i in range(self._count) if self._names[i] not in named]
-        return inputs
-
-    @property
-    def signature(self) -> str:
-        """The arguments as a text."""
-        return f"({', '.join(self._names)})"
-
-    def supports(self, *args: Any, target: str = "", **named: Any) -> str | None:
-        """None if a call would find a kernel, else the reason why not; launches nothing."""
-        try:
-            self._supports(target, *self.bind(*args, **named))
-        except errors.PrecastError as error:
-            return str(error)
-        return None
-
-    def explain(self, *args: Any, target: str = "", **named: Any) -> dict[str, Any]:
-        """What a call would do: specialization, alignment class, plan, config, rung, registers, grid."""
-        text: dict[str, Any] = json.loads(str(self._explain(target, *self.bind(*args, **named))))
-        return text
-
-    def warmup(self, *args: Any, **named: Any) -> None:
-        """Loads what a call with such arguments needs, so that it can be captured into a CUDA graph."""
-        self._warmup("", *self.bind(*args, **named))
-
-    def __repr__(self) -> str:
-        return f"<precast operator {self.name}{self.signature}>"
-
-
 class Library:
-    """A loaded library; its operators are attributes. See `load`."""
+    """A loaded library; its operators are attributes, as functions. See `load`."""
 
     def __init__(self, path: Path, api_address: int, handle: int, keep: object) -> None:
         self.path = path
@@ -185,9 +58,9 @@ class Library:
         self.facts: dict[str, Any] = json.loads(text.value)
         self.operators: dict[str, Operator] = {}
         for index, facts in enumerate(self.facts["operators"]):
-            operator = Operator(self, index, facts)
+            operator = Operator(api_address, handle, index, facts)
             self.operators[operator.name] = operator
-            setattr(self, operator.name, operator)
+            setattr(self, operator.name, operator.function)
 
     def _check(self, status: int) -> None:
         if status != 0:
@@ -213,7 +86,7 @@ class Library:
         """Loads every kernel of the library on a device."""
         self._check(self._api.warmup(self._handle, -1, device, None, 0, None))
 
-    def __getattr__(self, name: str) -> Operator:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_") or "operators" not in self.__dict__:
             raise AttributeError(name)
         raise AttributeError(f"{self.path} has no operator {name!r}; it has {', '.join(self.operators)}")
@@ -257,7 +130,7 @@ def load(path: str | Path) -> Library:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no library {path}")
-    _glue()
+    glue()
     handle = ctypes.c_void_p()
     with path.open("rb") as file:
         is_elf = file.read(4) == b"\x7fELF"

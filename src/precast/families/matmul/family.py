@@ -3,6 +3,7 @@
 from precast.describe import Config, Family, Kernel, Operator, Plan, cdiv, tensor
 
 from .kernels import matmul_kernel, matmul_tma_kernel
+from .kernels_hopper import matmul_hopper_kernel
 
 TYPES = {"T": ("fp16", "bf16", "fp8e4nv", "fp8e4b8"), "O": ("fp16", "bf16")}
 HOPPER = ("sm_90", "sm_100")
@@ -66,6 +67,23 @@ tma = Kernel(
     **COMMON,
 )
 
+hopper = Kernel(
+    matmul_hopper_kernel,
+    args=tma.args,
+    configs=[
+        # Two bytes an element: Hopper's products of fp8 want b with K innermost.
+        Config(
+            {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": 64, "GROUP_M": 8, "STAGES": stages},
+            num_warps=warps,
+            when=lambda a: a.T.bits == 16,
+        )
+        for m, n, stages, warps in ((128, 256, 3, 8), (128, 128, 4, 8))
+    ],
+    targets=("sm_90",),
+    name="matmul_hopper",
+    **COMMON,
+)
+
 family = Family(
     "matmul",
     [
@@ -73,6 +91,7 @@ family = Family(
             "matmul",
             [
                 # Small problems leave most of the GPU idle in large tiles.
+                Plan("hopper", [hopper], targets=("sm_90",), when=lambda a: (a.M * a.N > 1 << 20) & (a.K > 0)),
                 Plan("tma", [tma], targets=HOPPER, when=lambda a: (a.M * a.N > 1 << 20) & (a.K > 0)),
                 Plan("pointers", [pointers]),
             ],
