@@ -160,3 +160,16 @@ def test_interrupted_then_repeated_goes_on_where_it_was(tmp_path: Path) -> None:
     facts = json.loads(again.stdout)
     assert facts["from_cache"] >= kept
     assert facts["compiled"] > 0
+
+
+def test_a_script_without_a_main_guard_can_build(families: Path, tmp_path: Path) -> None:
+    script = f"""
+from pathlib import Path
+from precast.build.build import BuildOptions, bound_family, make_pack
+from precast.targets import parse_targets
+print("once")
+bound, location = bound_family({str(families / "launch_features")!r})
+print(make_pack(bound, location, BuildOptions(parse_targets("sm_90"), cache=Path({str(tmp_path)!r}))).tally)
+"""
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=True, timeout=300)
+    assert done.stdout.count("once") == 1 and "failed=0" in done.stdout

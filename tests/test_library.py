@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import textwrap
 import threading
 from pathlib import Path
 
@@ -136,25 +135,39 @@ def test_an_output_that_is_a_file(families: Path, compile_cache: Path, tmp_path:
         build(families, compile_cache, tmp_path / "out")
 
 
+def build_on_tmpfs(options: str, where: Path, families: Path, cache: Path, *, cache_there: bool = False) -> str:
+    """What `precast build` says when its output folder is a file system of its own, and what it left there."""
+    mounted = where / "mounted"
+    mounted.mkdir(exist_ok=True)
+    used = mounted / "cache" if cache_there else cache
+    script = (
+        f"mount -t tmpfs -o {options} tmpfs {mounted} && {sys.executable} -m precast.cli.main build "
+        f"{families / 'autotuned'} --targets sm_90 -o {mounted}/out --cache {used}; echo code $?; "
+        f"find {mounted} -type f"
+    )
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "code" not in done.stdout:
+        pytest.skip(f"file systems can't be mounted here: {done.stderr}")
+    return done.stdout + done.stderr
+
+
 def test_a_full_disk_leaves_nothing_half_written(families: Path, compile_cache: Path, tmp_path: Path) -> None:
-    script = textwrap.dedent(f"""
-        import resource, signal
-        from pathlib import Path
-        from precast.build.build import BuildOptions
-        from precast.build.finish import build_library
-        from precast.targets import parse_targets
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        if __name__ == "__main__":
-            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-            try:
-                build_library({str(families / "autotuned")!r}, Path({str(tmp_path / "out")!r}), BuildOptions(parse_targets("sm_90"), cache=Path({str(compile_cache)!r})))
-            except Exception as error:
-                print(type(error).__name__, error)
-    """)
-    (tmp_path / "run.py").write_text(script)
-    done = subprocess.run([sys.executable, tmp_path / "run.py"], capture_output=True, text=True, check=True)
-    assert "LibraryError" in done.stdout, done.stdout + done.stderr
-    assert not [p for p in (tmp_path / "out").rglob("*") if p.is_file() and not p.name.startswith(".")]
+    build(families, compile_cache, tmp_path / "elsewhere", targets="sm_90")  # the compiles are in the cache
+    said = build_on_tmpfs("size=64k", tmp_path, families, compile_cache)
+    assert "code 2" in said and "can't be written: the disk is full" in " ".join(said.split()), said
+    assert "mounted/out/lib" not in said and "Traceback" not in said
+
+
+def test_a_full_disk_under_the_compile_cache(families: Path, compile_cache: Path, tmp_path: Path) -> None:
+    said = build_on_tmpfs("size=16k", tmp_path, families, compile_cache, cache_there=True)
+    assert "code 2" in said and "give another folder with --cache" in " ".join(said.split()), said
+    assert ".new-" not in said and "Traceback" not in said
+
+
+def test_a_read_only_output(families: Path, compile_cache: Path, tmp_path: Path) -> None:
+    said = build_on_tmpfs("ro", tmp_path, families, compile_cache)
+    assert "code 2" in said and "can't be written: it is read-only" in " ".join(said.split()), said
 
 
 def test_two_builds_into_one_folder_at_once(families: Path, compile_cache: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import precast
 from precast.check.library import check_library
 
-FAMILY = Path(__file__).parents[1] / "families" / "launch_features"
+FAMILY = Path(__file__).parents[1] / "data" / "families" / "launch_features"
 
 
 def test_kernels_equal_their_references(torch, library_path):

@@ -115,15 +115,8 @@ def make_pack(
     cache = CompileCache(options.cache or default_cache_folder())
     results: dict[str, CompileResult] = {}
     job_of: dict[str, CompileJob] = {}
-    keys: dict[CompileJob, str] = {}
-
-    def key_of(job: CompileJob) -> str:
-        if job not in keys:
-            keys[job] = cache_key(job)
-        return keys[job]
-
     def lookup(job: CompileJob) -> CompileResult | None:
-        return results.get(key_of(job))
+        return results.get(cache_key(job))
 
     ptx = ptx_target(options.targets) if options.ptx else None
     assemblies = [OperatorAssembly(o, location, version, options.selection, ptx) for o in bound.operators]
@@ -134,7 +127,7 @@ def make_pack(
         for assembly, spec_list in zip(assemblies, specs, strict=True):
             for target in options.targets:
                 for lowered in assembly.jobs(spec_list, target, lookup):
-                    key = key_of(lowered.job)
+                    key = cache_key(lowered.job)
                     if key not in results:
                         pending[key] = lowered.job
         if not pending:

@@ -119,6 +119,9 @@ def _compile(pack: Pack, packs: dict[str, bytes], work: Path) -> None:
     ]  # fmt: skip
     done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
     if done.returncode != 0:
+        full = os.strerror(errno.ENOSPC)
+        if full in done.stderr:
+            raise OSError(errno.ENOSPC, full)
         raise LibraryError(f"linking lib{family}.so failed:\n{done.stderr.strip()[-2000:]}")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from precast.build.enumerate import Choice, Specialization, choice_values, constant_value
-from precast.compile.job import CompileJob, KernelReference
+from precast.compile.job import CompileJob, DtypeConstant, KernelReference
 from precast.compile.triton_compile import descriptor_layout, source_hash
 from precast.describe.bind import Binding, BoundKernel, BoundOperator
 from precast.describe.declarations import Alignment, Tensor
@@ -63,15 +63,15 @@ def _dtype_name(dtype: str, spec: Specialization) -> str:
     return spec.types.get(dtype, dtype)
 
 
-def _json_constant(value: Any) -> Any:
+def _plain_constant(value: Any) -> Any:
     """Constexpr values as they travel to workers: dtypes by name."""
     if type(value).__name__ == "dtype" and hasattr(value, "name"):
-        return {"dtype": value.name}
+        return DtypeConstant(value.name)
     if hasattr(value, "packed") and getattr(value, "name", None) in DTYPES:
-        return {"dtype": value.name}
-    if isinstance(value, tuple):
-        return list(value)
-    return value.value if type(value).__name__ == "constexpr" else value
+        return DtypeConstant(value.name)
+    if isinstance(value, (tuple, list)):
+        return tuple(_plain_constant(v) for v in value)
+    return _plain_constant(value.value) if type(value).__name__ == "constexpr" else value
 
 
 def options_for(choice: Choice, target: Target) -> tuple[tuple[str, Any], ...]:
@@ -111,7 +111,7 @@ def lower(
 
     def constant(name: str, value: Any) -> None:
         signature.append((name, "constexpr"))
-        constants.append((name, _json_constant(value)))
+        constants.append((name, _plain_constant(value)))
 
     def parameter(b: Binding, type_name: str) -> None:
         signature.append((b.parameter.name, type_name))

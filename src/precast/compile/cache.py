@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from precast.compile.job import CompileResult, JobStatus
+from precast.errors import UserError
 
-__all__ = ["CompileCache", "default_cache_folder"]
+__all__ = ["CacheError", "CompileCache", "default_cache_folder"]
 
 MAGIC = b"PCRESULT"
 HEADER = struct.Struct("<8sIIII")
@@ -26,6 +27,10 @@ def default_cache_folder() -> Path:
         return Path(given)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "precast"
+
+
+class CacheError(UserError):
+    """The cache can't be written."""
 
 
 class CompileCache:
@@ -54,25 +59,38 @@ class CompileCache:
         return CompileResult(code=code, ptx=ptx, **facts)
 
     def put(self, key: str, result: CompileResult) -> None:
-        """Stores a result, unless it is a crash or a timeout, which may not come again."""
+        """Stores a result, unless it is a crash or a timeout, which may not come again.
+
+        Raises:
+            CacheError: if the folder can't be written.
+        """
         if result.status not in (JobStatus.OK, JobStatus.ERROR):
             return
         facts = {k: v for k, v in vars(result).items() if k not in ("code", "ptx")}
         text = json.dumps(facts, sort_keys=True).encode()
         body = text + result.code + result.ptx
         header = HEADER.pack(MAGIC, len(text), len(result.code), len(result.ptx), zlib.crc32(body))
-        path = self._path(key)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(header + body)
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+            _write_whole(self._path(key), header + body)
+        except OSError as error:
+            raise CacheError(
+                f"the compile cache {self.folder} can't be written: {error.strerror}: make room there, or give another "
+                "folder with --cache or PRECAST_CACHE"
+            ) from error
 
     @staticmethod
     def without_code(result: CompileResult) -> CompileResult:
         """The result's facts alone."""
         return replace(result, code=b"", ptx=b"")
+
+
+def _write_whole(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-__all__ = ["CompileJob", "CompileResult", "JobStatus", "KernelReference", "cache_key"]
+__all__ = ["CompileJob", "CompileResult", "DtypeConstant", "JobStatus", "KernelReference", "cache_key"]
 
 FORMAT = 1
 """Raised whenever what a worker produces for the same job changes."""
@@ -33,6 +34,13 @@ class KernelReference:
 
 
 @dataclass(frozen=True)
+class DtypeConstant:
+    """A constexpr that is a dtype, by Triton's name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
 class CompileJob:
     """One call of the compiler.
 
@@ -40,7 +48,7 @@ class CompileJob:
         kernel: the jitted function.
         source_hash: digest of its source with all that it calls and the constants that it uses.
         signature: parameter name and Triton type, in order ("constexpr" for those with a constant).
-        constants: parameter name and value: bool, int, float, text, None, or {"dtype": name}.
+        constants: parameter name and value: bool, int, float, text, None, `DtypeConstant`, or a tuple of these.
         divisible: parameters known to be divisible by 16.
         small_range: pointers known to span less than 2**31 bytes (AMD).
         options: compile options, every one that the environment could change included.
@@ -70,7 +78,7 @@ class CompileJob:
 
 
 def _short(value: Any) -> Any:
-    return value["dtype"] if isinstance(value, dict) else value
+    return value.name if isinstance(value, DtypeConstant) else value
 
 
 @dataclass(frozen=True)
@@ -104,9 +112,9 @@ class CompileResult:
         return self.status == JobStatus.OK
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def cache_key(job: CompileJob) -> str:
-    """Digest of everything that the compiled code depends on."""
-    facts = asdict(job)
-    del facts["kernel"]["folder"], facts["kernel"]["package"], facts["kernel"]["module"]
-    facts["format"] = FORMAT
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    """Digest of everything that the compiled code depends on; where the kernel's file lies is not of it."""
+    facts = [getattr(job, f.name) for f in fields(job) if f.name != "kernel"]
+    text = json.dumps([FORMAT, job.kernel.qualname, *facts], default=vars)
+    return hashlib.sha256(text.encode()).hexdigest()

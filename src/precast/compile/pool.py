@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from precast.compile.cache import CompileCache
 from precast.compile.job import CompileJob, CompileResult, JobStatus, cache_key
 from precast.compile.triton_compile import compile_job, scrub_environment
+from precast.compile.workers import WorkerContext
 
 __all__ = ["CompileTally", "compile_all", "default_workers"]
 
@@ -118,15 +119,13 @@ def _compile_missing(
         for future in as_completed(pending):
             finish(pending[future], _outcome(future, timeout))
         return
-    import multiprocessing
-
     from pebble import ProcessPool
 
     pool = ProcessPool(
         max_workers=min(workers, len(missing)),
         max_tasks=TASKS_PER_WORKER,
         initializer=_start_worker,
-        context=multiprocessing.get_context("spawn"),
+        context=WorkerContext(),
     )
     try:
         futures = {pool.schedule(compile_job, args=(job,), timeout=timeout): key for key, job in missing.items()}

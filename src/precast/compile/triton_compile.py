@@ -8,11 +8,10 @@ import shutil
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from precast.compile.job import CompileJob, CompileResult, JobStatus
+from precast.compile.job import CompileJob, CompileResult, DtypeConstant, JobStatus
 from precast.compile.resources import amd_resources, cubin_resources
 from precast.describe.load import FamilyLocation, import_family_module
 from precast.describe.signature import read_kernel
@@ -74,11 +73,11 @@ def _find_kernel(job: CompileJob) -> Any:
 
 
 def _constant(value: Any) -> Any:
-    if isinstance(value, Mapping) and set(value) == {"dtype"}:
+    if isinstance(value, DtypeConstant):
         import triton.language as tl
 
-        return tl.dtype(value["dtype"])
-    return tuple(value) if isinstance(value, list) else value
+        return tl.dtype(value.name)
+    return tuple(_constant(v) for v in value) if isinstance(value, tuple) else value
 
 
 def compile_job(job: CompileJob) -> CompileResult:

@@ -59,7 +59,7 @@ family = Family(
                         Kernel(
                             first_kernel,
                             args={"x_ptr": vector["x_ptr"], "middle_ptr": workspace("fp32", shape=lambda a: a.n)},
-                            configs=[Config({"BLOCK": 512}, num_warps=4, launch_pdl=True)],
+                            configs=[Config({"BLOCK": 512}, num_warps=4)],
                             grid=blocks,
                         ),
                         Kernel(
@@ -72,6 +72,7 @@ family = Family(
                     targets=NVIDIA,
                 )
             ],
+            arguments=("y", "x"),
         ),
         Operator("device_descriptor", [Plan("descriptors", [device_descriptor])], checks=[STRIDES]),
         Kernel(
