@@ -104,10 +104,23 @@ Status Run(precast_library* handle, int32_t index, const precast_value* args, in
   Choice choice;
   status = Choose(library, static_cast<size_t>(index), call, device->runnable, device->facts.arch.c_str(), &choice);
   if (status != PRECAST_OK) return status;
-  if (Recorder* recorder = library->recorder()) recorder->Count(*op, choice.specialization, choice.key, op->key.size());
   const Inside inside(device);
   if (inside.status() != PRECAST_OK) return inside.status();
-  return LaunchChoice(library, device, call, choice, options.stream);
+  status = LaunchChoice(library, device, call, choice, options.stream);
+  if (status != PRECAST_OK) return status;
+  if (Recorder* recorder = library->recorder()) recorder->Count(*op, choice.specialization, choice.key, op->key.size());
+  return PRECAST_OK;
+}
+
+// The kind of device that the options name, or the device of the first tensor on a GPU; of no type if there is none.
+precast_device DeviceOf(const precast_options& options, const precast_value* args, int32_t count) {
+  for (int32_t i = 0; i < count && args != nullptr; ++i) {
+    if (args[i].kind != PRECAST_TENSOR || args[i].u.tensor == nullptr) continue;
+    const precast_device d = args[i].u.tensor->device;
+    if (d.device_type != PRECAST_CUDA && d.device_type != PRECAST_ROCM) continue;
+    if (options.device_type == 0 || options.device_type == d.device_type) return d;
+  }
+  return precast_device{options.device_type, 0};
 }
 
 // What a question is asked for: a named target, or the device of the tensors, or device 0.
@@ -125,16 +138,8 @@ Status FindSubject(Library* library, const precast_options& options, const preca
     subject->runnable = library->RunnableOn(options.target, capability);
     return PRECAST_OK;
   }
-  int type = 0;
-  int ordinal = 0;
-  for (int32_t i = 0; i < count && type == 0; ++i) {
-    if (args[i].kind != PRECAST_TENSOR || args[i].u.tensor == nullptr) continue;
-    const precast_device d = args[i].u.tensor->device;
-    if (d.device_type == PRECAST_CUDA || d.device_type == PRECAST_ROCM) {
-      type = d.device_type;
-      ordinal = d.device_id;
-    }
-  }
+  const precast_device on = DeviceOf(options, args, count);
+  int type = on.device_type;
   if (type == 0) {
     Driver* driver = nullptr;
     const Status status = OpenAnyDriver(&driver);
@@ -145,7 +150,7 @@ Status FindSubject(Library* library, const precast_options& options, const preca
     type = driver->DeviceType();
   }
   DeviceState* device = nullptr;
-  const Status status = library->GetDevice(type, ordinal, &device);
+  const Status status = library->GetDevice(type, on.device_id, &device);
   if (status != PRECAST_OK) return status;
   subject->name = device->facts.name;
   subject->runnable = device->runnable;
@@ -168,6 +173,7 @@ Status Ask(precast_library* handle, int32_t index, const precast_value* args, in
 
 Status Supports(precast_library* handle, int32_t index, const precast_value* args, int32_t count,
                 const precast_options* options) {
+  const Quietly quietly;
   Call call;
   Choice choice;
   Subject subject;
@@ -233,11 +239,15 @@ Status Warmup(precast_library* handle, int32_t index, int32_t device_id, const p
   precast_options options;
   status = ReadOptions(given, &options);
   if (status != PRECAST_OK) return status;
-  Driver* driver = nullptr;
-  status = OpenAnyDriver(&driver);
-  if (status != PRECAST_OK) return status;
+  int type = DeviceOf(options, args, count).device_type;
+  if (type == 0) {
+    Driver* driver = nullptr;
+    status = OpenAnyDriver(&driver);
+    if (status != PRECAST_OK) return status;
+    type = driver->DeviceType();
+  }
   DeviceState* device = nullptr;
-  status = library->GetDevice(driver->DeviceType(), device_id, &device);
+  status = library->GetDevice(type, device_id, &device);
   if (status != PRECAST_OK) return status;
   const Inside inside(device);
   if (inside.status() != PRECAST_OK) return inside.status();

@@ -25,6 +25,11 @@ enum : int {
   kReleaseThreshold = 4,
 };
 
+enum : int {
+  kErrorLogBuffer = 5,
+  kErrorLogBytes = 6,
+};
+
 enum : uint32_t {
   kAttributeCooperative = 2,
   kAttributeCluster = 4,
@@ -77,7 +82,6 @@ struct Functions {
   Result (*CtxGetCurrent)(void**);
   Result (*CtxPushCurrent)(void*);
   Result (*CtxPopCurrent)(void**);
-  Result (*ModuleLoadData)(void**, const void*);
   Result (*ModuleUnload)(void*);
   Result (*ModuleGetFunction)(void**, void*, const char*);
   Result (*FuncSetAttribute)(void*, int, int);
@@ -92,10 +96,27 @@ struct Functions {
                          void**);
   Result (*GetErrorName)(Result, const char**);
   Result (*GetErrorString)(Result, const char**);
+  Result (*ModuleLoadDataEx)(void**, const void*, unsigned, const int*, void**);
+  Result (*ThreadExchangeStreamCaptureMode)(int*);
   // These are missing from older drivers, which then refuse only what needs them.
   Result (*LaunchKernelEx)(const NativeLaunchConfig*, void*, void**, void**);
   Result (*TensorMapEncodeTiled)(EncodedTensorMap*, int, uint32_t, void*, const uint64_t*, const uint64_t*,
                                  const uint32_t*, const uint32_t*, int, int, int, int);
+};
+
+// While one lives, the calling thread may do what would otherwise spoil another thread's capture of a graph.
+class RelaxedCapture {
+ public:
+  explicit RelaxedCapture(const Functions& functions) : functions_(functions) {
+    functions_.ThreadExchangeStreamCaptureMode(&mode_);
+  }
+  ~RelaxedCapture() { functions_.ThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedCapture(const RelaxedCapture&) = delete;
+  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
+
+ private:
+  const Functions& functions_;
+  int mode_ = 2;  // relaxed; after the exchange, the thread's own
 };
 
 class CudaDriver final : public Driver {
@@ -126,7 +147,6 @@ class CudaDriver final : public Driver {
     get(&f_.CtxGetCurrent, "cuCtxGetCurrent");
     get(&f_.CtxPushCurrent, "cuCtxPushCurrent_v2");
     get(&f_.CtxPopCurrent, "cuCtxPopCurrent_v2");
-    get(&f_.ModuleLoadData, "cuModuleLoadData");
     get(&f_.ModuleUnload, "cuModuleUnload");
     get(&f_.ModuleGetFunction, "cuModuleGetFunction");
     get(&f_.FuncSetAttribute, "cuFuncSetAttribute");
@@ -140,6 +160,8 @@ class CudaDriver final : public Driver {
     get(&f_.LaunchKernel, "cuLaunchKernel");
     get(&f_.GetErrorName, "cuGetErrorName");
     get(&f_.GetErrorString, "cuGetErrorString");
+    get(&f_.ModuleLoadDataEx, "cuModuleLoadDataEx");
+    get(&f_.ThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode");
     get(&f_.LaunchKernelEx, "cuLaunchKernelEx", false);
     get(&f_.TensorMapEncodeTiled, "cuTensorMapEncodeTiled", false);
     if (!found) return false;
@@ -201,7 +223,17 @@ class CudaDriver final : public Driver {
   }
 
   Status Load(const void* image, void** module) override {
-    return Check("cuModuleLoadData", f_.ModuleLoadData(module, image));
+    const RelaxedCapture relaxed(f_);
+    char log[1024] = "";
+    const int options[] = {kErrorLogBuffer, kErrorLogBytes};
+    void* values[] = {log, reinterpret_cast<void*>(sizeof log - 1)};
+    const Result result = f_.ModuleLoadDataEx(module, image, 2, options, values);
+    if (result != 0 && log[0] != '\0') {
+      const Status status = Explain(PRECAST_DRIVER_ERROR, "cuModuleLoadDataEx", result);
+      const std::string why = LastError();
+      return Fail(status, "%s; the driver's compiler says: %s", why.c_str(), log);
+    }
+    return Check("cuModuleLoadDataEx", result);
   }
 
   void Unload(void* module) override { f_.ModuleUnload(module); }
@@ -227,6 +259,7 @@ class CudaDriver final : public Driver {
   }
 
   Status MakePool(int device, void** pool) override {
+    const RelaxedCapture relaxed(f_);
     MemPoolProps props{};
     props.allocation_type = 1;  // pinned
     props.location_type = 1;    // device

@@ -16,6 +16,7 @@ namespace {
 struct ThreadTexts {
   char error[2048] = "";
   std::string kept;
+  int questions = 0;
 };
 
 pthread_key_t key;
@@ -49,8 +50,16 @@ Status Fail(Status status, const char* format, ...) {
   va_start(args, format);
   vsnprintf(texts->error, sizeof texts->error, format, args);
   va_end(args);
-  Log(LogLevel::kError, "%s: %s", StatusName(status), texts->error);
+  Log(texts->questions > 0 ? LogLevel::kDebug : LogLevel::kError, "%s: %s", StatusName(status), texts->error);
   return status;
+}
+
+Quietly::Quietly() {
+  if (ThreadTexts* texts = Texts()) ++texts->questions;
+}
+
+Quietly::~Quietly() {
+  if (ThreadTexts* texts = Texts()) --texts->questions;
 }
 
 const char* LastError() {

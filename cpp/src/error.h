@@ -13,6 +13,15 @@ using Status = precast_status;
 // Stores a printf-style message for the calling thread and returns `status`.
 Status Fail(Status status, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
+// While one lives, the calling thread's failures are answers to a question: they are logged as details, not as errors.
+class Quietly {
+ public:
+  Quietly();
+  ~Quietly();
+  Quietly(const Quietly&) = delete;
+  Quietly& operator=(const Quietly&) = delete;
+};
+
 // The message of the calling thread's last failure, or "".
 const char* LastError();
 

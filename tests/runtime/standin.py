@@ -124,7 +124,10 @@ class Value(ctypes.Structure):
 
 
 class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("stream", ctypes.c_void_p), ("target", ctypes.c_char_p)]
+    _fields_ = [
+        ("size", ctypes.c_size_t), ("stream", ctypes.c_void_p), ("target", ctypes.c_char_p),
+        ("device_type", ctypes.c_int32), ("reserved", ctypes.c_int32),
+    ]  # fmt: skip
 
 
 class Record(ctypes.Structure):

@@ -195,7 +195,7 @@ def test_questions_without_a_gpu(run):
     )
 
 
-@pytest.mark.parametrize("function", ["cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel"])
+@pytest.mark.parametrize("function", ["cuModuleLoadDataEx", "cuModuleGetFunction", "cuLaunchKernel"])
 def test_driver_errors_are_told(run, function):
     run(
         """

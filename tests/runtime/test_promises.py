@@ -316,3 +316,48 @@ def test_a_small_pack_can_not_ask_for_much_memory(run):
     else: raise AssertionError("the bomb was read")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 32 << 10
     """)
+
+
+def test_questions_are_no_errors_in_the_log(run):
+    said = run(
+        """
+    lib = opened(); assert lib.call(tz, tx, tensor(aligned(7)), function="supports")[0] != "PRECAST_OK"
+    """,
+        PRECAST_LOG="error",
+    )
+    assert "must be" not in said
+
+
+def test_a_refused_call_is_not_recorded(run, tmp_path):
+    run(
+        """
+    lib = opened(); assert lib.call(tz, tx, ty)[0] == "PRECAST_DRIVER_ERROR"
+    lib.api.release(lib.handle); assert not Path("record.jsonl").exists() or not Path("record.jsonl").read_text()
+    """,
+        PRECAST_RECORD="record.jsonl",
+        STANDIN_FAIL="cuLaunchKernel=719",
+    )
+
+
+def test_warmup_of_the_kind_of_device_that_was_named(run, standin_build):
+    run(
+        """
+    lib = opened(targets=("sm_90", "gfx942"))
+    options = Options(ctypes.sizeof(Options), None, None, 10, 0)
+    assert lib.api.warmup(lib.handle, -1, 0, None, 0, ctypes.byref(options)) == 0, lib.api.last_error()
+    assert record.loads == 0
+    options.device_type = 2
+    assert lib.api.warmup(lib.handle, -1, 0, None, 0, ctypes.byref(options)) == 0 and record.loads > 0
+    """,
+        PRECAST_HIP_DRIVER=str(standin_build / "libstandin_hip.so"),
+    )
+
+
+def test_what_the_driver_s_compiler_says_is_told(run):
+    run(
+        """
+    status, message = opened().call(tz, tx, ty)
+    assert status == "PRECAST_DRIVER_ERROR" and "says: ptxas fatal: planted" in message, message
+    """,
+        STANDIN_FAIL="cuModuleLoadDataEx=218",
+    )

@@ -10,6 +10,7 @@
  *  - Tensors have the memory layout of DLPack's DLTensor: a `DLTensor*` is a valid `precast_tensor*`.
  *  - No function throws, none changes the current device, context or stream of the calling thread.
  *  - Every function may be called from any thread at any time.
+ *  - A library stays in memory after dlclose: threads that end later free what it keeps for them.
  *  - A function that returns a status other than PRECAST_OK has launched nothing, and has left a
  *    message for the calling thread that `last_error` returns.
  */
@@ -88,6 +89,8 @@ typedef struct precast_options {
   size_t size;
   void* stream;       /* CUstream or hipStream_t; NULL is the default stream */
   const char* target; /* supports and explain only: answer for this target, e.g. "sm_90", GPU or not */
+  int32_t device_type; /* supports, explain and warmup without tensors on a GPU: PRECAST_CUDA or PRECAST_ROCM; 0 is any */
+  int32_t reserved;
 } precast_options;
 
 typedef struct precast_library precast_library;

@@ -74,7 +74,11 @@ def _plain_constant(value: Any) -> Any:
     return _plain_constant(value.value) if type(value).__name__ == "constexpr" else value
 
 
-def options_for(choice: Choice, target: Target) -> tuple[tuple[str, Any], ...]:
+PORTABLE_PTX = 84
+"""Version of the PTX that is kept for newer GPUs: Triton's own is as new as its assembler, which drivers lag behind."""
+
+
+def options_for(choice: Choice, target: Target, keep_ptx: bool = False) -> tuple[tuple[str, Any], ...]:
     """Compile options, those that the environment could change fixed; other vendors' options dropped."""
     only_amd = {"waves_per_eu", "matrix_instr_nonkdim", "kpack", "schedule_hint", "wgp_cu_mode"}
     only_nvidia = {"maxnreg", "launch_pdl", "ptx_options"}
@@ -85,6 +89,8 @@ def options_for(choice: Choice, target: Target) -> tuple[tuple[str, Any], ...]:
             options[name] = choice.config.parameters[name]
     options.setdefault("num_warps", 4)
     options.setdefault("enable_fp_fusion", True)
+    if keep_ptx:
+        options.setdefault("ptx_version", PORTABLE_PTX)
     return tuple(sorted(options.items()))
 
 
@@ -184,7 +190,7 @@ def lower(
         tuple(constants),
         tuple(divisible_parameters),
         tuple(small_parameters),
-        options_for(choice, target),
+        options_for(choice, target, keep_ptx),
         target.name,
         triton_version,
         keep_ptx,

@@ -23,6 +23,7 @@ from precast.describe.declarations import (
 )
 from precast.describe.dtypes import DTYPES, find_dtype
 from precast.describe.faults import DescriptionError, Faults, nearest
+from precast.describe.names import name_problem
 from precast.describe.signature import KernelFunction, Parameter, read_kernel
 from precast.targets import TARGETS
 
@@ -167,8 +168,8 @@ class _OperatorBinder:
         self.faults.add(f"{self.operator.name}{f'.{where}' if where else ''}", problem, remedy)
 
     def run(self) -> BoundOperator:
-        if not self.operator.name.isidentifier():
-            self.fault("", f"{self.operator.name!r} is no identifier", "name the operator with letters, digits and _")
+        if problem := name_problem(self.operator.name, operator=True):
+            self.fault("", problem, "give the operator another name, of letters, digits and _")
         kernels = [(plan, kernel) for plan in self.operator.plans for kernel in plan.kernels]
         if not kernels:
             self.fault("", "it has no kernels", "give it a plan with at least one Kernel")
@@ -489,8 +490,8 @@ def bind_family(family: Family, file: str) -> BoundFamily:
         DescriptionError: with every fault found.
     """
     faults = Faults(file)
-    if not family.name.isidentifier():
-        faults.add(family.name, "the family's name is no identifier", "use letters, digits and _")
+    if problem := name_problem(family.name):
+        faults.add(family.name, problem, "give the family another name, of letters, digits and _")
     operators = family.all_operators()
     names = [o.name for o in operators]
     for name in {n for n in names if names.count(n) > 1}:
