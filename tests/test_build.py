@@ -36,7 +36,7 @@ def test_autotune_and_heuristics_are_taken_over(families: Path, compile_cache: P
     assert [a.name for a in operator.arguments] == ["y", "x", "factor"]
     assert operator.arguments[2].optional and operator.arguments[2].default_float == 2.0
     target = operator.targets[0]
-    leaf = target.specializations[0].lists[0]
+    leaf = target.specializations[0].tables[0].leaves[0].choices
     chosen = [target.candidates[i] for i in leaf]
     assert [c.config for c in chosen] == [
         "BLOCK=128 num_stages=3 num_warps=4 EVEN=True",

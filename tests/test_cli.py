@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from precast.pack.writer import FORMAT_VERSION, MAGIC
+
 
 def precast(*args: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "precast.cli.main", *map(str, args)]
@@ -55,7 +57,7 @@ def test_build_inspect_and_verify(families: Path, compile_cache: Path, tmp_path:
         and "static default" in shown.stdout.replace("\n", " ")
     )
     data = bytearray(library.read_bytes())
-    data[data.index(b"PRECAST\0\x01") + 90] ^= 4
+    data[data.index(MAGIC + bytes([FORMAT_VERSION])) + 90] ^= 4
     library.write_bytes(data)
     assert precast("inspect", library, "--verify").returncode == 1
     assert precast("inspect", library).returncode == 2

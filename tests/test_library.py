@@ -17,6 +17,7 @@ from precast.build.build import BuildOptions
 from precast.build.finish import build_library
 from precast.build.link import LibraryError
 from precast.pack.inspect import PackError, inspect_file
+from precast.pack.writer import FORMAT_VERSION, MAGIC
 from precast.runtime import errors, load
 from precast.targets import parse_targets
 
@@ -64,7 +65,7 @@ def test_an_unchanged_build_writes_nothing(families: Path, compile_cache: Path, 
 
 def test_a_damaged_library_is_told_not_loaded(built: Path, tmp_path: Path) -> None:
     data = bytearray((built / "libautotuned.so").read_bytes())
-    at = data.index(b"PRECAST\0\x01")
+    at = data.index(MAGIC + bytes([FORMAT_VERSION]))
     data[at + 100] ^= 1
     damaged = tmp_path / "libautotuned.so"
     damaged.write_bytes(data)

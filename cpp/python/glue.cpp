@@ -42,7 +42,8 @@ struct Operator {
   precast_library* library;
   int32_t index;
   int32_t count;
-  uint64_t outputs;  // bit i: argument i is an output
+  uint64_t outputs;   // bit i: argument i is an output
+  int32_t candidate;  // to run instead of the one that dispatch chooses, from 1; or 0
 
   void Check(precast_status status) const {
     if (status != PRECAST_OK) throw ffi::Error(ErrorKind(status), api->last_error(), "");
@@ -89,6 +90,7 @@ struct Operator {
     precast_options options{};
     options.size = sizeof options;
     options.target = target;
+    options.candidate = candidate;
     if (device.device_type == kDLCUDA || device.device_type == kDLROCM) {
       options.stream = TVMFFIEnvGetStream(device.device_type, device.device_id);
     }
@@ -163,19 +165,24 @@ struct Operator {
 
 void* Handle(int64_t address) { return reinterpret_cast<void*>(static_cast<intptr_t>(address)); }
 
-Operator MakeOperator(int64_t api, int64_t library, int64_t index, int64_t count, int64_t outputs) {
-  return Operator{static_cast<const precast_api*>(Handle(api)), static_cast<precast_library*>(Handle(library)),
-                  static_cast<int32_t>(index), static_cast<int32_t>(count), static_cast<uint64_t>(outputs)};
+Operator MakeOperator(int64_t api, int64_t library, int64_t index, int64_t count, int64_t outputs, int64_t candidate) {
+  return Operator{static_cast<const precast_api*>(Handle(api)),
+                  static_cast<precast_library*>(Handle(library)),
+                  static_cast<int32_t>(index),
+                  static_cast<int32_t>(count),
+                  static_cast<uint64_t>(outputs),
+                  static_cast<int32_t>(candidate)};
 }
 
-ffi::Function RunFunction(int64_t api, int64_t library, int64_t index, int64_t count, int64_t outputs) {
-  const Operator op = MakeOperator(api, library, index, count, outputs);
+ffi::Function RunFunction(int64_t api, int64_t library, int64_t index, int64_t count, int64_t outputs,
+                          int64_t candidate) {
+  const Operator op = MakeOperator(api, library, index, count, outputs, candidate);
   return ffi::Function::FromPacked(
       [op](const ffi::AnyView* args, int32_t given, ffi::Any* result) { op.Run(args, given, result); });
 }
 
-ffi::Function AskFunction(int64_t api, int64_t library, int64_t index, int64_t count, int64_t what) {
-  const Operator op = MakeOperator(api, library, index, count, 0);
+ffi::Function AskFunction(int64_t api, int64_t library, int64_t index, int64_t count, int64_t what, int64_t candidate) {
+  const Operator op = MakeOperator(api, library, index, count, 0, candidate);
   const int question = static_cast<int>(what);
   return ffi::Function::FromPacked([op, question](const ffi::AnyView* args, int32_t given, ffi::Any* result) {
     op.Ask(question, args, given, result);

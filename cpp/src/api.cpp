@@ -102,7 +102,8 @@ Status Run(precast_library* handle, int32_t index, const precast_value* args, in
   if (status != PRECAST_OK) return status;
   BindDevice(*op, device->facts.multiprocessors, &call);
   Choice choice;
-  status = Choose(library, static_cast<size_t>(index), call, device->runnable, device->facts.arch.c_str(), &choice);
+  status = Choose(library, static_cast<size_t>(index), call, device->runnable, device->facts.arch.c_str(),
+                  options.candidate, &choice);
   if (status != PRECAST_OK) return status;
   const Inside inside(device);
   if (inside.status() != PRECAST_OK) return inside.status();
@@ -135,7 +136,7 @@ Status FindSubject(Library* library, const precast_options& options, const preca
   if (options.target != nullptr && *options.target != '\0') {
     subject->name = options.target;
     const int capability = strncmp(options.target, "sm_", 3) == 0 ? atoi(options.target + 3) : 0;
-    subject->runnable = library->RunnableOn(options.target, capability);
+    subject->runnable = library->RunnableOn(options.target, capability, "");
     return PRECAST_OK;
   }
   const precast_device on = DeviceOf(options, args, count);
@@ -168,7 +169,8 @@ Status Ask(precast_library* handle, int32_t index, const precast_value* args, in
   if (status == PRECAST_OK) status = FindSubject(Get(handle), options, args, count, subject);
   if (status != PRECAST_OK) return status;
   BindDevice(*op, subject->multiprocessors, call);
-  return Choose(Get(handle), static_cast<size_t>(index), *call, subject->runnable, subject->name.c_str(), choice);
+  return Choose(Get(handle), static_cast<size_t>(index), *call, subject->runnable, subject->name.c_str(),
+                options.candidate, choice);
 }
 
 Status Supports(precast_library* handle, int32_t index, const precast_value* args, int32_t count,
@@ -193,14 +195,12 @@ Status Explain(precast_library* handle, int32_t index, const precast_value* args
 // Loads what a specialization may launch on a target.
 Status WarmSpecialization(Library* library, DeviceState* device, uint32_t pack, const OperatorTarget& target,
                           const Specialization& specialization, void* stream) {
-  for (const std::vector<uint32_t>& choices : specialization.lists) {
-    for (const uint32_t choice : choices) {
-      for (const Launch& launch : target.candidates[choice].launches) {
-        for (const LaunchVariant& v : launch.variants) {
-          void* function = nullptr;
-          const Status status = library->GetFunction(device, pack, target, v.variant, stream, &function);
-          if (status != PRECAST_OK) return status;
-        }
+  for (const uint32_t choice : specialization.candidates) {
+    for (const Launch& launch : target.candidates[choice].launches) {
+      for (const LaunchVariant& v : launch.variants) {
+        void* function = nullptr;
+        const Status status = library->GetFunction(device, pack, target, v.variant, stream, &function);
+        if (status != PRECAST_OK) return status;
       }
     }
   }
@@ -262,7 +262,8 @@ Status Warmup(precast_library* handle, int32_t index, int32_t device_id, const p
     if (status != PRECAST_OK) return status;
     BindDevice(*op, device->facts.multiprocessors, &call);
     Choice choice;
-    status = Choose(library, static_cast<size_t>(index), call, device->runnable, device->facts.arch.c_str(), &choice);
+    status = Choose(library, static_cast<size_t>(index), call, device->runnable, device->facts.arch.c_str(),
+                    options.candidate, &choice);
     return status == PRECAST_OK ? LoadChoice(library, device, choice, options.stream) : status;
   }
   const size_t operators = library->first().operators.size();

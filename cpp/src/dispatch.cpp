@@ -1,5 +1,6 @@
 #include "dispatch.h"
 
+#include <algorithm>
 #include <cinttypes>
 
 #include "log.h"
@@ -15,13 +16,36 @@ const OperatorTarget* FindTarget(const Operator& op, uint32_t target) {
   return nullptr;
 }
 
-const std::vector<uint32_t>& Walk(const Specialization& s, const int64_t* key) {
+// The last table is for any device.
+const Table& TableFor(const Specialization& s, uint32_t device) {
+  for (const Table& t : s.tables) {
+    if (t.device == kNone || t.device == device) return t;
+  }
+  return s.tables.back();
+}
+
+const Leaf& Walk(const Table& t, const int64_t* key) {
   uint32_t at = 0;
-  while (s.nodes[at].field != kNone) {
-    const Node& node = s.nodes[at];
+  while (t.nodes[at].field != kNone) {
+    const Node& node = t.nodes[at];
     at = key[node.field] <= node.threshold ? node.left : node.right;
   }
-  return s.lists[s.nodes[at].left];
+  return t.leaves[t.nodes[at].left];
+}
+
+bool WasMeasured(const Table& t, const int64_t* key, size_t fields) {
+  if (fields == 0) return true;
+  size_t low = 0, high = t.measured.size() / fields;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    const int64_t* there = &t.measured[middle * fields];
+    if (std::lexicographical_compare(there, there + fields, key, key + fields)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low * fields < t.measured.size() && std::equal(key, key + fields, &t.measured[low * fields]);
 }
 
 // Whether a launch has no programs, as calls with empty tensors do.
@@ -60,8 +84,14 @@ bool PickVariants(const Call& call, const Candidate& candidate, uint64_t conditi
 
 }  // namespace
 
+Rung RungOf(const Choice& choice) {
+  if (choice.table == nullptr || !choice.tuned) return Rung::kStaticDefault;
+  if (choice.table->rung != Rung::kMeasured) return choice.table->rung;
+  return WasMeasured(*choice.table, choice.key, choice.op->key.size()) ? Rung::kMeasured : Rung::kNearestProblem;
+}
+
 Status Choose(Library* library, size_t op_index, const Call& call, const std::vector<Runnable>& runnable,
-              const char* device, Choice* choice) {
+              const char* device, int32_t forced, Choice* choice) {
   Status status = RunChecks(call);
   if (status == PRECAST_OK) status = Specialize(call, &choice->specialization);
   if (status != PRECAST_OK) return status;
@@ -87,8 +117,17 @@ Status Choose(Library* library, size_t op_index, const Call& call, const std::ve
       if (reason.empty()) reason = s.reason;
       continue;
     }
-    for (const uint32_t index : Walk(s, choice->key)) {
-      const Candidate& candidate = target->candidates[index];
+    const bool named = forced != 0;
+    if (named && (forced < 0 || static_cast<size_t>(forced) > s.candidates.size())) {
+      return Fail(PRECAST_INVALID_ARGUMENT, "%s: there is no candidate %d: the specialization has %zu", op.name.c_str(),
+                  forced, s.candidates.size());
+    }
+    const Table& table = TableFor(s, r.device);
+    const Leaf& leaf = Walk(table, choice->key);
+    const size_t count = named ? 1 : leaf.choices.size();
+    for (size_t i = 0; i < count; ++i) {
+      const Candidate& candidate =
+          target->candidates[named ? s.candidates[static_cast<size_t>(forced) - 1] : leaf.choices[i]];
       if (candidate.condition != kNone) {
         int64_t holds = 0;
         status = EvaluateFor(call, candidate.condition, candidate.config.c_str(), &holds);
@@ -96,14 +135,16 @@ Status Choose(Library* library, size_t op_index, const Call& call, const std::ve
         if (holds == 0) continue;
       }
       if (!PickVariants(call, candidate, conditions, choice->variants, &unmet)) continue;
-      if (library->frozen() && candidate.rung != Rung::kMeasured) {
-        untuned = true;
-        continue;
-      }
       choice->pack = r.pack;
       choice->op = &own;
       choice->target = target;
       choice->candidate = &candidate;
+      choice->table = named ? nullptr : &table;
+      choice->tuned = i < leaf.tuned;
+      if (library->frozen() && !named && RungOf(*choice) != Rung::kMeasured) {
+        untuned = true;
+        continue;
+      }
       return PRECAST_OK;
     }
   }

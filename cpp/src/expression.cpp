@@ -110,7 +110,7 @@ bool VerifyExpression(const Expression& expression, size_t slots) {
 
 Evaluation EvaluateCode(const Expression& expression, const int64_t* slots, int64_t* value) {
   int64_t stack[kMaxExpressionDepth + 1];  // the operand that a unary operation lacks may be read
-  int64_t* next = stack;  // one past the top
+  int64_t* next = stack;                   // one past the top
   const uint8_t* p = expression.code;
   const uint8_t* const end = p + expression.size;
   while (p < end) {

@@ -166,12 +166,15 @@ std::string Library::TargetNames() const {
   return names;
 }
 
-std::vector<Runnable> Library::RunnableOn(const std::string& arch, int capability) const {
+std::vector<Runnable> Library::RunnableOn(const std::string& arch, int capability, const std::string& device) const {
   std::vector<std::pair<int, Runnable>> found;
   for (uint32_t p = 0; p < packs_.size(); ++p) {
+    const std::vector<std::string>& devices = packs_[p]->devices;
+    const auto at = std::find(devices.begin(), devices.end(), device);
+    const uint32_t known = at == devices.end() ? kNone : static_cast<uint32_t>(at - devices.begin());
     for (uint32_t t = 0; t < packs_[p]->targets.size(); ++t) {
       const int fit = Fit(packs_[p]->targets[t], arch, capability);
-      if (fit >= 0) found.push_back({fit, {p, t}});
+      if (fit >= 0) found.push_back({fit, {p, t, known}});
     }
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -201,7 +204,7 @@ Status Library::GetDevice(int device_type, int ordinal, DeviceState** state) {
   made->ordinal = ordinal;
   status = driver->Facts(ordinal, &made->facts);
   if (status != PRECAST_OK) return status;
-  made->runnable = RunnableOn(made->facts.arch, made->facts.capability);
+  made->runnable = RunnableOn(made->facts.arch, made->facts.capability, made->facts.name);
   for (const auto& pack : packs_) {
     made->functions.emplace_back(new std::atomic<void*>[pack->variant_count + 1]());
     made->modules.emplace_back(pack->objects.size(), nullptr);

@@ -28,6 +28,7 @@ struct LibrarySpec {
 struct Runnable {
   uint32_t pack;
   uint32_t target;
+  uint32_t device = kNone;  // its index in the pack's devices
 };
 
 struct DeviceState {
@@ -67,8 +68,8 @@ class Library {
   // The device's state, made at the first call.
   Status GetDevice(int device_type, int ordinal, DeviceState** state);
 
-  // Targets of all packs that a GPU of this architecture can run, best first.
-  std::vector<Runnable> RunnableOn(const std::string& arch, int capability) const;
+  // Targets of all packs that a GPU of this architecture can run, best first. `device` is the GPU's name, or empty.
+  std::vector<Runnable> RunnableOn(const std::string& arch, int capability, const std::string& device) const;
 
   // Names of all targets, for messages.
   std::string TargetNames() const;

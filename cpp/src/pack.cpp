@@ -100,8 +100,7 @@ Candidate ReadCandidate(Cursor* c) {
   x.plan = c->Text();
   x.config = c->Text();
   x.condition = c->Read<uint32_t>();
-  x.rung = static_cast<Rung>(c->Read<uint8_t>());
-  x.regret = c->Read<float>();
+  x.source = c->Text();
   c->List(&x.workspaces, 9, [c] {
     Workspace w;
     w.name = c->Text();
@@ -123,12 +122,13 @@ Candidate ReadCandidate(Cursor* c) {
   return x;
 }
 
-Specialization ReadSpecialization(Cursor* c) {
-  Specialization s;
-  s.status = static_cast<SpecializationStatus>(c->Read<uint8_t>());
-  s.reason = c->Text();
-  c->Numbers(&s.candidates);
-  c->List(&s.nodes, 20, [c] {
+Table ReadTable(Cursor* c) {
+  Table t;
+  t.device = c->Read<uint32_t>();
+  t.rung = static_cast<Rung>(c->Read<uint8_t>());
+  t.mean_regret = c->Read<float>();
+  t.worst_regret = c->Read<float>();
+  c->List(&t.nodes, 20, [c] {
     Node n;
     n.field = c->Read<uint32_t>();
     n.threshold = c->Read<int64_t>();
@@ -136,20 +136,31 @@ Specialization ReadSpecialization(Cursor* c) {
     n.right = c->Read<uint32_t>();
     return n;
   });
-  c->List(&s.lists, 4, [c] {
-    std::vector<uint32_t> choices;
-    c->Numbers(&choices);
-    return choices;
+  c->List(&t.leaves, 8, [c] {
+    Leaf leaf;
+    c->Numbers(&leaf.choices);
+    leaf.tuned = c->Read<uint32_t>();
+    return leaf;
   });
+  c->List(&t.measured, 8, [c] { return c->Read<int64_t>(); });
+  return t;
+}
+
+Specialization ReadSpecialization(Cursor* c) {
+  Specialization s;
+  s.status = static_cast<SpecializationStatus>(c->Read<uint8_t>());
+  s.reason = c->Text();
+  c->Numbers(&s.candidates);
+  c->List(&s.tables, 25, [c] { return ReadTable(c); });
   return s;
 }
 
 OperatorTarget ReadTarget(Cursor* c) {
   OperatorTarget t;
   t.target = c->Read<uint32_t>();
-  c->List(&t.candidates, 25, [c] { return ReadCandidate(c); });
+  c->List(&t.candidates, 24, [c] { return ReadCandidate(c); });
   c->List(&t.variants, 60, [c] { return ReadVariant(c); });
-  c->List(&t.specializations, 17, [c] { return ReadSpecialization(c); });
+  c->List(&t.specializations, 13, [c] { return ReadSpecialization(c); });
   return t;
 }
 
@@ -247,6 +258,7 @@ Status ParseMetadata(std::vector<uint8_t> metadata, uint64_t objects_offset, uin
   pack->triton_version = c.Text();
   c.Texts(&pack->notes);
   c.Texts(&pack->targets);
+  c.Texts(&pack->devices);
   c.List(&pack->objects, 49, [&c] { return ReadObject(&c); });
   c.List(&pack->operators, 40, [&c] { return ReadOperator(&c); });
   if (!c.AtEnd()) return Fail(PRECAST_BAD_PACK, "%s: the pack is damaged: its metadata doesn't parse", where);

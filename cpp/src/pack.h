@@ -15,7 +15,7 @@
 namespace precast {
 
 constexpr uint32_t kNone = 0xFFFFFFFFu;
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
 constexpr size_t kHeaderBytes = 72;
 
 // Limits that let a call work on the stack alone.
@@ -187,8 +187,7 @@ struct Candidate {
   std::string plan;
   std::string config;
   uint32_t condition = kNone;
-  Rung rung{};
-  float regret = -1;
+  std::string source;
   std::vector<Workspace> workspaces;
   std::vector<Launch> launches;
 };
@@ -200,12 +199,26 @@ struct Node {
   uint32_t right = 0;
 };
 
+struct Leaf {
+  std::vector<uint32_t> choices;
+  uint32_t tuned = 0;  // how many of the first were chosen by measurements
+};
+
+struct Table {
+  uint32_t device = kNone;  // index into the pack's devices, or any
+  Rung rung{};
+  float mean_regret = -1;
+  float worst_regret = -1;
+  std::vector<Node> nodes;
+  std::vector<Leaf> leaves;
+  std::vector<int64_t> measured;  // keys, sorted, one after the other
+};
+
 struct Specialization {
   SpecializationStatus status{};
   std::string reason;
   std::vector<uint32_t> candidates;
-  std::vector<Node> nodes;
-  std::vector<std::vector<uint32_t>> lists;
+  std::vector<Table> tables;  // the first that is for the device is used; the last is for any
 };
 
 struct OperatorTarget {
@@ -250,6 +263,7 @@ struct Pack {
   std::string triton_version;
   std::vector<std::string> notes;
   std::vector<std::string> targets;
+  std::vector<std::string> devices;
   std::vector<CodeObject> objects;
   std::vector<Operator> operators;
   uint32_t variant_count = 0;

@@ -107,13 +107,7 @@ void WriteCandidate(const Candidate& c, Json* json) {
   json->Key("plan").String(c.plan);
   json->Key("config").String(c.config);
   json->Key("conditional").Bool(c.condition != kNone);
-  json->Key("rung").String(RungName(c.rung));
-  json->Key("regret");
-  if (c.regret < 0) {
-    json->Null();
-  } else {
-    json->Number(static_cast<double>(c.regret));
-  }
+  json->Key("source").String(c.source);
   json->Key("workspaces").BeginArray();
   for (const Workspace& w : c.workspaces) json->String(w.name);
   json->EndArray();
@@ -126,6 +120,53 @@ void WriteCandidate(const Candidate& c, Json* json) {
       json->Key("class_mask").String(Format("%llx", static_cast<unsigned long long>(v.class_mask)));
       json->EndObject();
     }
+    json->EndArray().EndObject();
+  }
+  json->EndArray();
+  json->EndObject();
+}
+
+// Regret on held-out problems, or null.
+void WriteRegret(const char* name, float regret, Json* json) {
+  json->Key(name);
+  if (regret < 0) {
+    json->Null();
+  } else {
+    json->Number(static_cast<double>(regret));
+  }
+}
+
+void WriteTable(const Pack& pack, const Operator& op, const Table& t, Json* json) {
+  json->BeginObject();
+  json->Key("device");
+  if (t.device == kNone) {
+    json->Null();
+  } else {
+    json->String(pack.devices[t.device]);
+  }
+  json->Key("rung").String(RungName(t.rung));
+  WriteRegret("mean_regret", t.mean_regret, json);
+  WriteRegret("worst_regret", t.worst_regret, json);
+  json->Key("measured").Int(op.key.empty() ? 0 : static_cast<int64_t>(t.measured.size() / op.key.size()));
+  json->Key("nodes").BeginArray();
+  for (const Node& n : t.nodes) {
+    json->BeginObject();
+    if (n.field == kNone) {
+      json->Key("leaf").Int(n.left);
+    } else {
+      json->Key("field").String(op.key[n.field].name);
+      json->Key("threshold").Int(n.threshold);
+      json->Key("left").Int(n.left);
+      json->Key("right").Int(n.right);
+    }
+    json->EndObject();
+  }
+  json->EndArray();
+  json->Key("leaves").BeginArray();
+  for (const Leaf& leaf : t.leaves) {
+    json->BeginObject().Key("tuned").Int(leaf.tuned);
+    json->Key("choices").BeginArray();
+    for (const uint32_t c : leaf.choices) json->Int(c);
     json->EndArray().EndObject();
   }
   json->EndArray();
@@ -145,7 +186,9 @@ void WriteTarget(const Pack& pack, const Operator& op, const OperatorTarget& t, 
     json->Key("candidates").BeginArray();
     for (uint32_t c : s.candidates) json->Int(c);
     json->EndArray();
-    json->Key("nodes").Int(static_cast<int64_t>(s.nodes.size()));
+    json->Key("tables").BeginArray();
+    for (const Table& table : s.tables) WriteTable(pack, op, table, json);
+    json->EndArray();
     json->EndObject();
   }
   json->EndArray();
@@ -241,13 +284,9 @@ std::string ExplainChoice(const Library& library, const Call& call, const Choice
   json.EndObject();
   json.Key("plan").String(choice.candidate->plan);
   json.Key("config").String(choice.candidate->config);
-  json.Key("rung").String(RungName(choice.candidate->rung));
-  json.Key("regret");
-  if (choice.candidate->regret < 0) {
-    json.Null();
-  } else {
-    json.Number(static_cast<double>(choice.candidate->regret));
-  }
+  json.Key("rung").String(choice.table == nullptr ? "named by the caller" : RungName(RungOf(choice)));
+  WriteRegret("mean_regret", choice.tuned && choice.table ? choice.table->mean_regret : -1, &json);
+  WriteRegret("worst_regret", choice.tuned && choice.table ? choice.table->worst_regret : -1, &json);
   json.Key("launches").BeginArray();
   for (size_t i = 0; i < choice.candidate->launches.size(); ++i) {
     const Variant& v = choice.target->variants[choice.variants[i]];
@@ -288,6 +327,8 @@ std::string InspectPack(const Pack& pack) {
   json.Key("metadata_raw_bytes").Int(static_cast<int64_t>(pack.metadata_raw));
   json.Key("targets");
   WriteTexts(pack.targets, &json);
+  json.Key("devices");
+  WriteTexts(pack.devices, &json);
   json.Key("notes");
   WriteTexts(pack.notes, &json);
   json.Key("objects").BeginArray();

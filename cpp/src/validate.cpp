@@ -158,7 +158,6 @@ class Validator {
 
   const char* CheckCandidate(const OperatorTarget& t, const Candidate& c) const {
     if (c.condition != kNone && !IsExpression(c.condition)) return "a candidate's condition";
-    if (c.rung >= Rung::kCount) return "a candidate's rung";
     if (c.workspaces.size() > kMaxWorkspaces || c.launches.size() > kMaxLaunches || c.launches.empty()) {
       return "a candidate's launches";
     }
@@ -186,23 +185,36 @@ class Validator {
     for (uint32_t c : s.candidates) {
       if (c >= t.candidates.size()) return "a specialization's candidate";
     }
-    if (s.status == SpecializationStatus::kBuilt && s.nodes.empty()) return "a specialization without a decision";
-    for (size_t i = 0; i < s.nodes.size(); ++i) {
-      const Node& n = s.nodes[i];
+    if (s.status == SpecializationStatus::kBuilt && (s.tables.empty() || s.tables.back().device != kNone)) {
+      return "a specialization without a table for any device";
+    }
+    for (const Table& table : s.tables) {
+      if (const char* problem = CheckTable(t, table)) return problem;
+    }
+    return nullptr;
+  }
+
+  const char* CheckTable(const OperatorTarget& t, const Table& table) const {
+    if (table.device != kNone && table.device >= pack_.devices.size()) return "a table's device";
+    if (table.rung >= Rung::kCount) return "a table's rung";
+    if (table.nodes.empty()) return "a table without a decision";
+    for (size_t i = 0; i < table.nodes.size(); ++i) {
+      const Node& n = table.nodes[i];
       if (n.field == kNone) {
-        if (n.left >= s.lists.size()) return "a decision's leaf";
+        if (n.left >= table.leaves.size()) return "a decision's leaf";
         continue;
       }
-      const bool forward = n.left > i && n.right > i && n.left < s.nodes.size() && n.right < s.nodes.size();
+      const bool forward = n.left > i && n.right > i && n.left < table.nodes.size() && n.right < table.nodes.size();
       if (n.field >= op_.key.size() || !forward) return "a decision";
     }
-    for (const std::vector<uint32_t>& choices : s.lists) {
-      if (choices.empty()) return "an empty list of choices";
-      for (uint32_t c : choices) {
+    for (const Leaf& leaf : table.leaves) {
+      if (leaf.choices.empty() || leaf.tuned > leaf.choices.size()) return "a leaf's choices";
+      for (uint32_t c : leaf.choices) {
         if (c >= t.candidates.size()) return "a choice";
       }
     }
-    return nullptr;
+    const bool whole = op_.key.empty() ? table.measured.empty() : table.measured.size() % op_.key.size() == 0;
+    return whole ? nullptr : "a table's measured keys";
   }
 
   const Pack& pack_;

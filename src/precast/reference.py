@@ -5,6 +5,7 @@ Imports neither Triton nor torch, so that a built library can be checked where n
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-__all__ = ["DTYPES", "Array", "Comparison", "Reference", "compare", "random_array"]
+__all__ = ["DTYPES", "Array", "Comparison", "Reference", "ShapesOnly", "compare", "grid", "random_array"]
 
 Array = np.ndarray[Any, Any]
 Problem = Mapping[str, Any]
@@ -42,6 +43,11 @@ class Reference:
             would; its error against the reference says how large ours may be.
         magnitudes: for outputs that are small differences of large terms, the size of these terms: their rounding
             is the floor of the error.
+        more: further problems for GPUs, so that every specialization has some that its configs must pass.
+        tuning: the problems to tune for, see `grid`.
+        from_key: a problem that has given types, features and tuning key, for problems that a library recorded; None
+            if there is none.
+        deterministic: whether repeated runs must be bitwise equal.
     """
 
     problems: Sequence[Problem]
@@ -49,6 +55,35 @@ class Reference:
     reference: Callable[[Mapping[str, Any]], dict[str, Array]]
     naive: Callable[[Mapping[str, Any]], dict[str, Array]]
     magnitudes: Callable[[Mapping[str, Any]], dict[str, float]] = lambda args: {}
+    more: Sequence[Problem] = ()
+    tuning: Sequence[Problem] = ()
+    from_key: Callable[[Mapping[str, Any]], Problem | None] | None = None
+    deterministic: bool = True
+
+    @property
+    def all_problems(self) -> list[Problem]:
+        """What a config must compute rightly."""
+        return [*self.problems, *self.more]
+
+
+class ShapesOnly(np.random.Generator):
+    """Given to `Reference.inputs` where only shapes and dtypes matter: what it draws takes no memory.
+
+    `random_array` gives arrays whose strides are 0 from it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(np.random.PCG64(0))
+
+
+def grid(**values: Sequence[Any] | Any) -> list[dict[str, Any]]:
+    """Every combination of the values, in order; single values are for all.
+
+    >>> grid(M=[1, 16], N=64)
+    [{'M': 1, 'N': 64}, {'M': 16, 'N': 64}]
+    """
+    axes = [v if isinstance(v, (list, tuple, range)) else [v] for v in values.values()]
+    return [dict(zip(values, combination, strict=True)) for combination in itertools.product(*axes)]
 
 
 @dataclass(frozen=True)
@@ -68,6 +103,8 @@ class Comparison:
 
 def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str, scale: float = 1.0) -> Array:
     """Normally distributed values of a dtype, by Triton's name."""
+    if isinstance(rng, ShapesOnly):
+        return np.broadcast_to(np.zeros((), DTYPES[dtype]), shape)
     return (rng.standard_normal(shape) * scale).astype(np.float32).astype(DTYPES[dtype])
 
 

@@ -53,11 +53,14 @@ def _tensor_maps() -> m.Pack:
 
 
 def _everything_else() -> m.Pack:
-    pack = add_pack(masks=(0, 0), objects=(code("standin:nothing"),))
+    pack = add_pack(masks=(0, 0), devices=("Some GPU",), objects=(code("standin:nothing"),))
     operator = pack.operators[0]
     leaf = m.Node(m.NO_INDEX, 0, 0, 0)
     nodes = (m.Node(0, 128, 1, 2), leaf, m.Node(0, 1000, 3, 4), replace(leaf, left=1), leaf)
-    tree = m.Specialization(m.SpecializationStatus.BUILT, "", (0,), nodes, ((0,), (0, 0)))
+    leaves = (m.Leaf((0,)), m.Leaf((0, 0), 1))
+    table = m.Table(nodes, leaves, 0, m.Rung.MEASURED, 0.01, 0.05, ((1,), (128,)))
+    tables = (table, replace(table, device=m.NO_INDEX, rung=m.Rung.OTHER_DEVICE))
+    tree = m.Specialization(m.SpecializationStatus.BUILT, "", (0,), tables)
     arguments = (
         *operator.arguments,
         m.Argument("s", m.ArgumentKind.FLOAT),

@@ -88,11 +88,10 @@ def add_pack(**changes: Any) -> m.Pack:
     workspaces = tuple(
         m.Workspace(name, b.expression(size), zero) for name, size, zero in changes.get("workspaces", ())
     )
-    candidate = m.Candidate(
-        "default", "BLOCK=128", m.ALWAYS, changes.get("rung", m.Rung.STATIC_DEFAULT), -1.0, workspaces, (launch,)
-    )
+    candidate = m.Candidate("default", "BLOCK=128", m.ALWAYS, "", workspaces, (launch,))
     leaf = m.Node(m.NO_INDEX, 0, 0, 0)
-    built = m.Specialization(m.SpecializationStatus.BUILT, "", (0,), (leaf,), ((0,),))
+    tables = changes.get("tables") or (m.Table((leaf,), (m.Leaf((0,)),)),)
+    built = m.Specialization(m.SpecializationStatus.BUILT, "", (0,), tables)
     excluded = m.Specialization(m.SpecializationStatus.EXCLUDED, "half is excluded for this test")
     targets = changes.get("targets", ("sm_90",))
     made = tuple(m.Target(i, (candidate,), variants, (built, excluded)) for i in range(len(targets)))
@@ -101,7 +100,15 @@ def add_pack(**changes: Any) -> m.Pack:
         (), (m.KeyField("n", dim),), conditions, made,
     )  # fmt: skip
     operator = replace(operator, expressions=tuple(b.expressions))
-    return m.Pack("standin", "0.1.0", "3.9.0", targets, changes.get("objects", (code("standin:add"),)), (operator,))
+    return m.Pack(
+        "standin",
+        "0.1.0",
+        "3.9.0",
+        targets,
+        changes.get("devices", ()),
+        changes.get("objects", (code("standin:add"),)),
+        (operator,),
+    )
 
 
 class Device(ctypes.Structure):
@@ -126,7 +133,7 @@ class Value(ctypes.Structure):
 class Options(ctypes.Structure):
     _fields_ = [
         ("size", ctypes.c_size_t), ("stream", ctypes.c_void_p), ("target", ctypes.c_char_p),
-        ("device_type", ctypes.c_int32), ("reserved", ctypes.c_int32),
+        ("device_type", ctypes.c_int32), ("candidate", ctypes.c_int32),
     ]  # fmt: skip
 
 

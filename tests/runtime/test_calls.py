@@ -224,7 +224,14 @@ def test_frozen_refuses_what_was_not_measured(run):
         """
     status, message = opened().call(tz, tx, ty)
     assert status == "PRECAST_UNTUNED" and "n=300" in message
-    assert opened(rung=m.Rung.MEASURED).call(tz, tx, ty)[0] == "PRECAST_OK"
+    leaf = m.Node(m.NO_INDEX, 0, 0, 0)
+    def tuned(keys, **more): return m.Table((leaf,), (m.Leaf((0,), 1),), rung=m.Rung.MEASURED, measured=keys, **more)
+    assert opened(tables=(tuned(((7,), (300,), (301,))),)).call(tz, tx, ty)[0] == "PRECAST_OK"
+    status, message = opened(tables=(tuned(((7,), (299,), (301,))),)).call(tz, tx, ty)
+    assert status == "PRECAST_UNTUNED" and "n=300" in message
+    other = (tuned(((300,),), device=0), m.Table((leaf,), (m.Leaf((0,)),)))
+    assert opened(devices=("Another GPU",), tables=other).call(tz, tx, ty)[0] == "PRECAST_UNTUNED"
+    assert opened(devices=("stand-in (no GPU)",), tables=other).call(tz, tx, ty)[0] == "PRECAST_OK"
     """,
         PRECAST_FROZEN="1",
     )

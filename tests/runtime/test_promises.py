@@ -307,9 +307,10 @@ def test_a_small_pack_can_not_ask_for_much_memory(run):
     run("""
     import resource, struct, zlib, zstandard
     from precast.pack.inspect import PackError, inspect_bytes
+    from precast.pack.writer import FORMAT_VERSION
     raw = 256 << 20
     stored = zstandard.ZstdCompressor(level=1).compress(bytes(raw))
-    header = struct.pack("<8sIIQ16sQQQI", b"PRECAST\\0", 1, 72, 72 + len(stored), bytes(16), 72, len(stored), raw, zlib.crc32(stored))
+    header = struct.pack("<8sIIQ16sQQQI", b"PRECAST\\0", FORMAT_VERSION, 72, 72 + len(stored), bytes(16), 72, len(stored), raw, zlib.crc32(stored))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     try: inspect_bytes(header + struct.pack("<I", zlib.crc32(header)) + stored, "bomb")
     except PackError as error: assert "damaged" in str(error)

@@ -30,18 +30,18 @@ extern "C" {
 typedef int32_t precast_status;
 enum {
   PRECAST_OK = 0,
-  PRECAST_INVALID_ARGUMENT = 1,  /* wrong count, kind, dtype, rank, shape, stride, device or overlap */
-  PRECAST_UNSUPPORTED = 2,       /* a combination that is excluded, was not built or failed to build */
-  PRECAST_NO_TARGET = 3,         /* the library has no code that this GPU can run */
-  PRECAST_NO_DRIVER = 4,         /* no CUDA or HIP driver could be opened */
-  PRECAST_DRIVER_ERROR = 5,      /* the driver refused; the message has its name and text */
-  PRECAST_BAD_PACK = 6,          /* the pack is damaged */
-  PRECAST_VERSION_MISMATCH = 7,  /* pack and library, or pack and runtime, are of different builds */
-  PRECAST_NO_PACK = 8,           /* the pack that the library needs is not there or can't be read */
-  PRECAST_OUT_OF_MEMORY = 9,     /* host or device memory */
-  PRECAST_UNTUNED = 10,          /* PRECAST_FROZEN is set and nothing was measured for this problem */
-  PRECAST_ARITHMETIC = 11,       /* a grid or size expression overflowed or divided by zero */
-  PRECAST_NOT_WARM = 12,         /* a kernel must be loaded, but the stream is capturing: call warmup */
+  PRECAST_INVALID_ARGUMENT = 1, /* wrong count, kind, dtype, rank, shape, stride, device or overlap */
+  PRECAST_UNSUPPORTED = 2,      /* a combination that is excluded, was not built or failed to build */
+  PRECAST_NO_TARGET = 3,        /* the library has no code that this GPU can run */
+  PRECAST_NO_DRIVER = 4,        /* no CUDA or HIP driver could be opened */
+  PRECAST_DRIVER_ERROR = 5,     /* the driver refused; the message has its name and text */
+  PRECAST_BAD_PACK = 6,         /* the pack is damaged */
+  PRECAST_VERSION_MISMATCH = 7, /* pack and library, or pack and runtime, are of different builds */
+  PRECAST_NO_PACK = 8,          /* the pack that the library needs is not there or can't be read */
+  PRECAST_OUT_OF_MEMORY = 9,    /* host or device memory */
+  PRECAST_UNTUNED = 10,         /* PRECAST_FROZEN is set and nothing was measured for this problem */
+  PRECAST_ARITHMETIC = 11,      /* a grid or size expression overflowed or divided by zero */
+  PRECAST_NOT_WARM = 12,        /* a kernel must be loaded, but the stream is capturing: call warmup */
   PRECAST_INTERNAL = 13
 };
 
@@ -89,8 +89,10 @@ typedef struct precast_options {
   size_t size;
   void* stream;       /* CUstream or hipStream_t; NULL is the default stream */
   const char* target; /* supports and explain only: answer for this target, e.g. "sm_90", GPU or not */
-  int32_t device_type; /* supports, explain and warmup without tensors on a GPU: PRECAST_CUDA or PRECAST_ROCM; 0 is any */
-  int32_t reserved;
+  int32_t
+      device_type; /* supports, explain and warmup without tensors on a GPU: PRECAST_CUDA or PRECAST_ROCM; 0 is any */
+  int32_t
+      candidate; /* for tuning: the number, from 1, of the specialization's candidate to use; 0 is dispatch's choice */
 } precast_options;
 
 typedef struct precast_library precast_library;

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from precast.build.enumerate import Choice, Specialization, choice_values, choices, runtime_values, why_excluded
+from precast.build.configs import BuildError, PlanChoice, all_choices, plan_choices, static_choices
+from precast.build.enumerate import Choice, Specialization, choice_values, why_excluded
 from precast.build.interface import make_arguments, make_checks, make_features, make_key, make_types
 from precast.build.lower import LoweredKernel, lower, workspace_bytes
+from precast.build.sources import plan_source
 from precast.build.tables import OperatorTables
 from precast.build.variants import class_mask, make_variant
 from precast.compile.job import CompileJob, CompileResult
 from precast.describe.alignment import alignments_of
-from precast.describe.bind import BoundKernel, BoundOperator, BoundPlan
+from precast.describe.bind import BoundKernel, BoundOperator
 from precast.describe.expression import Expression, as_expression
 from precast.describe.load import FamilyLocation
 from precast.describe.namespace import TRACE_ERRORS, call
-from precast.errors import UserError
-from precast.dispatch.static import combinations, reachable
+from precast.dispatch.tables import TunedTable, TunedTables
 from precast.pack import model as m
 from precast.targets import Target
 
-__all__ = ["BuildError", "OperatorAssembly", "Selection"]
-
-
-class BuildError(UserError):
-    """Nothing can be built, or an expression of the description is wrong; the message says where."""
+__all__ = ["BuildError", "DeviceNames", "ObjectPool", "OperatorAssembly", "Selection"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +56,29 @@ class ObjectPool:
         return self._index[kind, digest]
 
 
+class DeviceNames:
+    """Names of the devices that tables are for, each once."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def add(self, name: str) -> int:
+        """Index of a device."""
+        if name not in self.names:
+            self.names.append(name)
+        return self.names.index(name)
+
+
+def _kernels(wanted: Iterable[PlanChoice]) -> Iterator[tuple[BoundKernel, Choice]]:
+    """Each kernel with each of its configs, once."""
+    seen = set()
+    for choice in wanted:
+        for kernel, config in zip(choice.plan.kernels, choice.configs, strict=True):
+            if (id(kernel), config.text) not in seen:
+                seen.add((id(kernel), config.text))
+                yield kernel, config
+
+
 Lookup = Callable[[CompileJob], CompileResult | None]
 
 
@@ -71,58 +92,55 @@ class OperatorAssembly:
         triton_version: str,
         selection: Selection,
         ptx_target: Target | None = None,
+        tuned: Mapping[tuple[int, str], TunedTables] | None = None,
+        all_configs: bool = False,
     ) -> None:
         self.operator = operator
         self.location = location
         self.triton_version = triton_version
         self.selection = selection
         self.ptx_target = ptx_target
-        self._lowered: dict[tuple[int, int, str, str, str], tuple[LoweredKernel, ...]] = {}
+        self.tuned = tuned or {}
+        self.all_configs = all_configs
+        self._lowered: dict[tuple[int, int, str, str], tuple[LoweredKernel, ...]] = {}
 
     def _variants(
         self, kernel: BoundKernel, spec: Specialization, choice: Choice, target: Target
     ) -> tuple[LoweredKernel, ...]:
         """All alignment classes of one kernel for one specialization and config."""
-        key = (id(kernel), spec.index, choice.text, str(choice.condition), target.name)
+        key = (id(kernel), spec.index, choice.text, target.name)
         if key not in self._lowered:
             try:
+                where = (target, self.location, self.triton_version, target == self.ptx_target)
                 self._lowered[key] = tuple(
-                    lower(
-                        self.operator, kernel, spec, choice, a, target, self.location, self.triton_version,
-                        keep_ptx=target == self.ptx_target,
-                    )  # fmt: skip
-                    for a in alignments_of(self.operator, kernel)
+                    lower(self.operator, kernel, spec, choice, alignment, *where)
+                    for alignment in alignments_of(self.operator, kernel)
                 )
             except TRACE_ERRORS as error:
                 raise BuildError(f"{self.operator.name}.{kernel.label} ({spec.text} {choice.text}): {error}") from error
         return self._lowered[key]
 
-    def _reachable(
-        self, kernel: BoundKernel, spec: Specialization, target: Target, lookup: Lookup
-    ) -> list[Choice]:
-        def complete(choice: Choice) -> bool | None:
-            results = [lookup(v.job) for v in self._variants(kernel, spec, choice, target)]
-            if any(r is not None and not r.ok for r in results):
-                return False
-            return None if any(r is None for r in results) else True
+    def _complete(
+        self, spec: Specialization, target: Target, lookup: Lookup, kernel: BoundKernel, choice: Choice
+    ) -> bool | None:
+        results = [lookup(v.job) for v in self._variants(kernel, spec, choice, target)]
+        if any(r is not None and not r.ok for r in results):
+            return False
+        return None if any(r is None for r in results) else True
 
-        try:
-            found = list(choices(self.operator, kernel, spec, target))
-        except TRACE_ERRORS as error:
-            raise BuildError(f"{self.operator.name}.{kernel.label}.configs ({spec.text}): {error}") from error
-        return reachable(found, complete)
+    def _wanted(self, spec: Specialization, target: Target, lookup: Lookup) -> list[PlanChoice]:
+        """Configs to build: those that measurements chose, then the static default's; or all, for tuning."""
+        if self.all_configs:
+            return all_choices(self.operator, spec, target)
+        complete = functools.partial(self._complete, spec, target, lookup)
+        return [*self._tuned(spec, target), *static_choices(self.operator, spec, target, complete)]
 
-    def _plans(self, spec: Specialization, target: Target) -> Iterable[tuple[BoundPlan, Expression | None]]:
-        for plan in self.operator.plans:
-            if not plan.applies_to(target.name):
-                continue
-            values = {**runtime_values(self.operator), **spec.values()}
-            condition = call(plan.when, values)
-            traced = as_expression(condition)
-            if traced.symbols():
-                yield plan, traced
-            elif int(traced):
-                yield plan, None
+    def _tuned(self, spec: Specialization, target: Target) -> list[PlanChoice]:
+        tuned = self.tuned.get((spec.index, target.name))
+        return [] if tuned is None else [c for c in self._known(spec, target, tuned) if c is not None]
+
+    def _known(self, spec: Specialization, target: Target, tuned: TunedTables) -> list[PlanChoice | None]:
+        return plan_choices(all_choices(self.operator, spec, target), tuned.configs)
 
     def trace(self, spec: Specialization, target: Target) -> None:
         """Traces every lambda that a specialization needs, compiling nothing.
@@ -132,15 +150,13 @@ class OperatorAssembly:
         """
         if why_excluded(self.operator, spec, target) is not None:
             return
-        for plan, _ in self._plans(spec, target):
-            for kernel in plan.kernels:
-                for choice in self._reachable(kernel, spec, target, lambda job: None):
-                    values = choice_values(self.operator, kernel, spec, choice)
-                    trace_grid(self.operator, kernel, spec, values)
-                    for b in kernel.bindings:
-                        if b.kind == "workspace":
-                            self._workspace(kernel, b, values, spec)
-                    self._variants(kernel, spec, choice, target)
+        for kernel, choice in _kernels(self._wanted(spec, target, lambda job: None)):
+            values = choice_values(self.operator, kernel, spec, choice)
+            trace_grid(self.operator, kernel, spec, values)
+            for b in kernel.bindings:
+                if b.kind == "workspace":
+                    self._workspace(kernel, b, values, spec)
+            self._variants(kernel, spec, choice, target)
 
     def _workspace(self, kernel: BoundKernel, b: Any, values: dict[str, Any], spec: Specialization) -> Expression:
         try:
@@ -155,14 +171,17 @@ class OperatorAssembly:
         for spec in specs:
             if not self.selection.takes(spec) or why_excluded(self.operator, spec, target) is not None:
                 continue
-            for plan, _ in self._plans(spec, target):
-                for kernel in plan.kernels:
-                    for choice in self._reachable(kernel, spec, target, lookup):
-                        needed += self._variants(kernel, spec, choice, target)
+            for kernel, choice in _kernels(self._wanted(spec, target, lookup)):
+                needed += self._variants(kernel, spec, choice, target)
         return needed
 
     def assemble(
-        self, specs: list[Specialization], targets: list[Target], lookup: Lookup, objects: ObjectPool
+        self,
+        specs: list[Specialization],
+        targets: list[Target],
+        lookup: Lookup,
+        objects: ObjectPool,
+        devices: DeviceNames,
     ) -> m.Operator:
         """The operator's part of the pack."""
         tables = OperatorTables(self.operator)
@@ -171,12 +190,10 @@ class OperatorAssembly:
         types = make_types(self.operator, tables)
         features = make_features(self.operator, tables)
         key = make_key(self.operator, tables)
-        made = [
-            _TargetAssembly(self, tables, target, lookup, objects).make(i, specs) for i, target in enumerate(targets)
-        ]
-        if self.ptx_target is not None:
-            ptx = _TargetAssembly(self, tables, self.ptx_target, lookup, objects, ptx=True)
-            made.append(ptx.make(len(targets), specs))
+        made = []
+        for i, target in enumerate([*targets, *([] if self.ptx_target is None else [self.ptx_target])]):
+            assembly = _TargetAssembly(self, tables, target, lookup, objects, devices, ptx=i == len(targets))
+            made.append(assembly.make(i, specs))
         return m.Operator(
             self.operator.name, self.operator.doc, arguments, tuple(tables.slots), tuple(tables.expressions), checks,
             types, features, key, tuple(tables.conditions), tuple(made),
@@ -206,11 +223,14 @@ class _TargetAssembly:
         target: Target,
         lookup: Lookup,
         objects: ObjectPool,
+        devices: DeviceNames,
         ptx: bool = False,
     ) -> None:
         self.parent, self.tables, self.target, self.lookup, self.objects = parent, tables, target, lookup, objects
         self.ptx = ptx
+        self.devices = devices
         self.candidates: list[m.Candidate] = []
+        self._candidate_index: dict[m.Candidate, int] = {}
         self.variants: list[m.Variant] = []
         self._variant_index: dict[m.Variant, int] = {}
         self.reasons: list[str] = []
@@ -226,35 +246,53 @@ class _TargetAssembly:
             return m.Specialization(status.EXCLUDED, reason)
         if not self.parent.selection.takes(spec):
             return m.Specialization(status.NOT_BUILT, "left out of this build")
-        chosen: list[int] = []
         self.reasons = []
-        for plan, condition in self.parent._plans(spec, self.target):
-            per_kernel = [
-                self.parent._reachable(kernel, spec, self.target, self.lookup) for kernel in plan.kernels
-            ]
-            for combination in combinations(per_kernel):
-                candidate = self._candidate(plan, condition, spec, combination)
-                if candidate is not None:
-                    chosen.append(len(self.candidates))
-                    self.candidates.append(candidate)
-        if not chosen:
+        wanted = self.parent._wanted(spec, self.target, self.lookup)
+        made = {i: c for i, choice in enumerate(wanted) if (c := self._candidate(choice, spec)) is not None}
+        if not made:
             why = "; ".join(dict.fromkeys(self.reasons)) or "no config is for it"
             return m.Specialization(status.FAILED, why)
-        leaf = m.Node(m.NO_INDEX, 0, 0, 0)
-        return m.Specialization(status.BUILT, "", tuple(chosen), (leaf,), (tuple(chosen),))
+        index = {i: self._intern_candidate(c) for i, c in made.items()}
+        tuned = self.parent.tuned.get((spec.index, self.target.name))
+        chosen = len(self.parent._tuned(spec, self.target))
+        static = tuple(dict.fromkeys(index[i] for i in made if i >= chosen))
+        tables: list[m.Table] = []
+        if tuned is not None and not self.parent.all_configs:
+            position = (i for i, c in enumerate(self.parent._known(spec, self.target, tuned)) if c is not None)
+            places = {number: index[i] for i, number in enumerate(position) if i in made}
+            found = (self._table(t, places, static) for t in tuned.tables)
+            tables = [t for t in found if t is not None]
+        if not tables or tables[-1].device != m.NO_INDEX:
+            leaf = m.Node(m.NO_INDEX, 0, 0, 0)
+            tables.append(m.Table((leaf,), (m.Leaf(static or tuple(index.values())),)))
+        return m.Specialization(status.BUILT, "", tuple(dict.fromkeys(index.values())), tuple(tables))
 
-    def _candidate(
-        self, plan: BoundPlan, when: Expression | None, spec: Specialization, combination: tuple[Choice, ...]
-    ) -> m.Candidate | None:
-        operator = self.parent.operator
+    def _intern_candidate(self, candidate: m.Candidate) -> int:
+        if candidate not in self._candidate_index:
+            self._candidate_index[candidate] = len(self.candidates)
+            self.candidates.append(candidate)
+        return self._candidate_index[candidate]
+
+    def _table(self, tuned: TunedTable, places: dict[int, int], static: tuple[int, ...]) -> m.Table | None:
+        """A dispatch table with candidates by their place in this pack; None if none of its configs compiled."""
+        leaves = []
+        for choices in tuned.leaves:
+            first = tuple(places[c] for c in choices if c in places)
+            if not first:
+                return None
+            leaves.append(m.Leaf((*first, *static), len(first)))
+        device = m.NO_INDEX if tuned.device is None else self.devices.add(tuned.device)
+        return m.Table(
+            tuned.nodes, tuple(leaves), device, tuned.rung, tuned.mean_regret, tuned.worst_regret, tuned.measured
+        )
+
+    def _candidate(self, choice: PlanChoice, spec: Specialization) -> m.Candidate | None:
+        operator, plan = self.parent.operator, choice.plan
         workspaces: dict[str, m.Workspace] = {}
-        condition = when
         values_of: list[dict[str, Any]] = []
-        for kernel, choice in zip(plan.kernels, combination, strict=True):
-            values = choice_values(operator, kernel, spec, choice)
+        for kernel, config in zip(plan.kernels, choice.configs, strict=True):
+            values = choice_values(operator, kernel, spec, config)
             values_of.append(values)
-            if choice.condition is not None:
-                condition = choice.condition if condition is None else condition & choice.condition
             for b in kernel.bindings:
                 if b.kind == "workspace":
                     size = self.tables.expression(self.parent._workspace(kernel, b, values, spec))
@@ -265,21 +303,16 @@ class _TargetAssembly:
                         )
         index = {name: i for i, name in enumerate(workspaces)}
         launches = []
-        for kernel, choice, values in zip(plan.kernels, combination, values_of, strict=True):
-            launch = self._launch(kernel, choice, spec, values, index)
+        for kernel, config, values in zip(plan.kernels, choice.configs, values_of, strict=True):
+            launch = self._launch(kernel, config, spec, values, index)
             if launch is None:
                 return None
             launches.append(launch)
-        texts = [c.text for c in combination]
-        config = texts[0] if len(texts) == 1 else "; ".join(
-            f"{k.label}: {t}" for k, t in zip(plan.kernels, texts, strict=True)
-        )
         return m.Candidate(
             plan.name,
-            config,
-            m.ALWAYS if condition is None else self.tables.expression(condition),
-            m.Rung.STATIC_DEFAULT,
-            -1.0,
+            choice.text,
+            m.ALWAYS if choice.condition is None else self.tables.expression(choice.condition),
+            plan_source(plan),
             tuple(workspaces.values()),
             tuple(launches),
         )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import precast
-from precast.build.assemble import BuildError, ObjectPool, OperatorAssembly, Selection
+from precast.build.assemble import BuildError, DeviceNames, ObjectPool, OperatorAssembly, Selection
 from precast.build.enumerate import specializations
 from precast.compile.cache import CompileCache, default_cache_folder
 from precast.compile.job import CompileJob, CompileResult, cache_key
@@ -17,6 +17,7 @@ from precast.compile.pool import DEFAULT_TIMEOUT, CompileTally, compile_all
 from precast.compile.triton_compile import scrub_environment, triton_version
 from precast.describe.bind import BoundFamily, bind_family
 from precast.describe.load import FamilyLocation, load_family
+from precast.dispatch.tables import TunedTables
 from precast.pack import model as m
 from precast.targets import Target
 
@@ -37,6 +38,8 @@ class BuildOptions:
         cache: folder of the compile cache; the user's by default.
         ptx: also keep PTX.
         executor: any executor for the compiles instead of local processes.
+        tuned: what measurements chose: by operator, then by specialization and target.
+        all_configs: build every config of every plan, for tuning.
     """
 
     targets: Sequence[Target]
@@ -46,6 +49,8 @@ class BuildOptions:
     cache: Path | None = None
     ptx: bool = False
     executor: Executor | None = None
+    tuned: Mapping[str, Mapping[tuple[int, str], TunedTables]] = field(default_factory=dict)
+    all_configs: bool = False
 
 
 @dataclass
@@ -115,11 +120,15 @@ def make_pack(
     cache = CompileCache(options.cache or default_cache_folder())
     results: dict[str, CompileResult] = {}
     job_of: dict[str, CompileJob] = {}
+
     def lookup(job: CompileJob) -> CompileResult | None:
         return results.get(cache_key(job))
 
     ptx = ptx_target(options.targets) if options.ptx else None
-    assemblies = [OperatorAssembly(o, location, version, options.selection, ptx) for o in bound.operators]
+    assemblies = [
+        OperatorAssembly(o, location, version, options.selection, ptx, options.tuned.get(o.name), options.all_configs)
+        for o in bound.operators
+    ]
     specs = [specializations(o) for o in bound.operators]
     tally = CompileTally()
     while True:
@@ -150,9 +159,9 @@ def make_pack(
         results.update(zip(pending, done, strict=True))
         job_of.update(pending)
     failures = [(job_of[k], r) for k, r in results.items() if not r.ok]
-    objects = ObjectPool()
+    objects, devices = ObjectPool(), DeviceNames()
     operators = tuple(
-        a.assemble(s, list(options.targets), lookup, objects) for a, s in zip(assemblies, specs, strict=True)
+        a.assemble(s, list(options.targets), lookup, objects, devices) for a, s in zip(assemblies, specs, strict=True)
     )
     _refuse_empty(operators, failures)
     notes = tuple(f"{r.status}: {j.label}: {r.reason.splitlines()[0] if r.reason else ''}" for j, r in failures)
@@ -160,7 +169,14 @@ def make_pack(
     if ptx is not None:
         names.append(ptx.name.replace("sm_", "compute_"))
     pack = m.Pack(
-        bound.name, precast.__version__, version, tuple(names), tuple(objects.objects), operators, notes
+        bound.name,
+        precast.__version__,
+        version,
+        tuple(names),
+        tuple(devices.names),
+        tuple(objects.objects),
+        operators,
+        notes,
     )
     return BuiltPack(pack, tally, failures)
 

@@ -14,7 +14,7 @@ from precast.describe.expression import Expression, as_expression, symbol
 from precast.describe.namespace import TensorSymbol, call
 from precast.targets import Target
 
-__all__ = ["Choice", "Specialization", "choices", "runtime_values", "specializations", "why_excluded"]
+__all__ = ["Choice", "Specialization", "both", "choices", "runtime_values", "specializations", "why_excluded"]
 
 
 @dataclass(frozen=True)
@@ -37,11 +37,18 @@ class Specialization:
 
 @dataclass(frozen=True)
 class Choice:
-    """One config of a kernel, with the values of its heuristics, and when it may be used."""
+    """One config of a kernel, with the values of its heuristics.
+
+    Attributes:
+        needed: must hold for a call: what the config can do, and the heuristics' values that are compiled in.
+        preferred: holds for the calls that the description prefers it for when nothing was measured; False if it
+            never does.
+    """
 
     config: Config
     heuristics: Mapping[str, Any]
-    condition: Expression | None
+    needed: Expression | None = None
+    preferred: Expression | bool | None = None
 
     @property
     def text(self) -> str:
@@ -119,7 +126,7 @@ def constant_value(given: Any, spec: Specialization) -> Any:
     return call(given, spec.values()) if callable(given) and not isinstance(given, type) else given
 
 
-def _when(condition: Any) -> Expression | None | bool:
+def _when(condition: Any) -> Expression | bool | None:
     """A traced condition: None if it always holds, False if it never does."""
     if isinstance(condition, bool):
         return None if condition else False
@@ -129,27 +136,34 @@ def _when(condition: Any) -> Expression | None | bool:
     return expression
 
 
+def both(one: Expression | bool | None, other: Expression | bool | None) -> Expression | None:
+    """The condition that two conditions hold; None is one that always does."""
+    assert not isinstance(one, bool)
+    assert not isinstance(other, bool)
+    return other if one is None else one if other is None else one & other
+
+
 def choices(
     operator: BoundOperator, kernel: BoundKernel, spec: Specialization, target: Target
 ) -> Iterator[tuple[bool, tuple[Choice, ...]]]:
     """Configs of a kernel for one specialization, in order of preference when nothing was measured.
 
-    For each config: whether it is for all problems, and its choices, one for each value of the heuristics
-    (together these cover all problems that the config is for).
+    For each config: whether it is for all problems and preferred for all, and its choices, one for each value of
+    the heuristics (together these cover all problems that the config is for).
     """
     for config in kernel.configs:
         if not config.applies_to(target.name):
             continue
-        plain = Choice(config, {}, None)
-        condition = _when(call(config.when, choice_values(operator, kernel, spec, plain)))
-        if condition is False:
+        plain = Choice(config, {})
+        values_there = choice_values(operator, kernel, spec, plain)
+        needed = _when(call(config.when, values_there))
+        preferred = _when(call(config.prefer, values_there))
+        if needed is False:
             continue
-        when = condition if isinstance(condition, Expression) else None
         found = []
         for values, given in _heuristic_values(operator, kernel, spec, plain):
-            both = when if given is None else given if when is None else when & given
-            found.append(Choice(config, values, both))
-        yield when is None, tuple(found)
+            found.append(Choice(config, values, both(needed, given), preferred))
+        yield needed is None and preferred is None, tuple(found)
 
 
 def _heuristic_values(
@@ -167,5 +181,5 @@ def _heuristic_values(
     for combination in itertools.product(*options):
         condition: Expression | None = None
         for _, _, given in combination:
-            condition = given if condition is None else condition if given is None else condition & given
+            condition = both(condition, given)
         yield {name: value for name, value, _ in combination}, condition

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from precast.build.build import BuildOptions, BuiltPack, Progress, bound_family, make_pack
 from precast.build import headers, link
+from precast.build.build import BuildOptions, BuiltPack, Progress, bound_family, make_pack
 from precast.build.link import link_library
 from precast.native import native_file
 from precast.pack import compress, writer
@@ -47,9 +47,7 @@ class BuiltLibrary:
             "from_cache": tally.cached,
             "compile_seconds": round(tally.compile_seconds, 3),
             "failed": [{"job": j.label, "status": r.status, "reason": r.reason} for j, r in self.built.failures],
-            "not_callable": [
-                {"operator": o, "target": t, "reason": reason} for o, t, reason in not_callable(pack)
-            ],
+            "not_callable": [{"operator": o, "target": t, "reason": reason} for o, t, reason in not_callable(pack)],
         }
 
     def text(self) -> str:

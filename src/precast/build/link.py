@@ -45,8 +45,8 @@ def find_compiler() -> list[str]:
         if found:
             return [found]
     raise LibraryError(
-        f"no C++ compiler ({given or 'c++, g++, clang++'}): install one (on Debian and Ubuntu: apt-get install g++), or "
-        "set CXX"
+        f"no C++ compiler ({given or 'c++, g++, clang++'}): install one (on Debian and Ubuntu: apt-get install g++), "
+        "or set CXX"
     )
 
 
@@ -163,8 +163,8 @@ def link_library(pack: Pack, packs: dict[str, bytes], output: Path) -> list[Path
     except OSError as error:
         reason = {errno.ENOSPC: "the disk is full", errno.EROFS: "it is read-only", errno.EACCES: "no permission"}
         raise LibraryError(
-            f"{output} can't be written: {reason.get(error.errno or 0, error.strerror or error)}; nothing there was changed "
-            "that is not whole"
+            f"{output} can't be written: {reason.get(error.errno or 0, error.strerror or error)}; nothing there was "
+            "changed that is not whole"
         ) from error
 
 

@@ -12,6 +12,7 @@ from precast.build.assemble import trace_grid
 from precast.build.enumerate import (
     Choice,
     Specialization,
+    both,
     choice_values,
     choices,
     constant_value,
@@ -88,7 +89,11 @@ def _bind(operator: BoundOperator, arguments: Mapping[str, Any], target: Target)
 
 
 def plans_for(operator: BoundOperator, arguments: Mapping[str, Any], target: Target) -> list[BoundPlan]:
-    """Plans that can do a call on a target; raises `Unsupported` if the description excludes it."""
+    """Plans that can do a call on a target, those of Gluon left out, which has no interpreter.
+
+    Raises:
+        Unsupported: if the description excludes the call.
+    """
     bound = _bind(operator, arguments, target)
     values = {**runtime_values(operator), **bound.spec.values()}
     return [
@@ -96,7 +101,7 @@ def plans_for(operator: BoundOperator, arguments: Mapping[str, Any], target: Tar
         for plan in operator.plans
         if plan.applies_to(target.name)
         and evaluate(as_expression(call(plan.when, values)), bound.symbols)
-        and all(_maps_fit(k, arguments) for k in plan.kernels)
+        and all(_maps_fit(k, arguments) and not k.function.gluon for k in plan.kernels)
     ]
 
 
@@ -149,7 +154,9 @@ def _widen(value: Any) -> Any:
 def _choose(operator: BoundOperator, kernel: BoundKernel, bound: _Bound, target: Target) -> Choice:
     for _, found in choices(operator, kernel, bound.spec, target):
         for choice in found:
-            if choice.condition is None or evaluate(choice.condition, bound.symbols):
+            if choice.preferred is not False and evaluate(
+                as_expression(both(both(choice.needed, choice.preferred), as_expression(1))), bound.symbols
+            ):
                 return choice
     raise Unsupported(f"no config of {kernel.label} is for this call")
 

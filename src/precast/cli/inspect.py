@@ -67,6 +67,14 @@ def _print(content: list[dict[str, Any]], summary: bool) -> None:
             console.print(f"note: {note}", markup=False)
 
 
+def _rung(spec: dict[str, Any], candidate: int) -> str:
+    """The best rung on which a candidate can be chosen."""
+    for table in spec["tables"]:
+        if any(candidate in leaf["choices"][: leaf["tuned"]] for leaf in table["leaves"]):
+            return str(table["rung"])
+    return "static default"
+
+
 def _rows(operator: dict[str, Any], target: dict[str, Any], spec: dict[str, Any]) -> list[tuple[Any, ...]]:
     head = (operator["name"], target["target"], spec["name"])
     if spec["status"] != "built":
@@ -78,7 +86,7 @@ def _rows(operator: dict[str, Any], target: dict[str, Any], spec: dict[str, Any]
             for entry in launch["variants"]:
                 v = target["variants"][entry["variant"]]
                 rows.append(
-                    (*head, candidate["plan"], candidate["config"], candidate["rung"], v["class"], v["registers"],
+                    (*head, candidate["plan"], candidate["config"], _rung(spec, index), v["class"], v["registers"],
                      v["spills"], v["shared_bytes"], v["code_bytes"])
                 )  # fmt: skip
                 head = ("", "", "")

@@ -42,8 +42,18 @@ def triton_version() -> str:
 
 
 def source_hash(jit_function: Any) -> str:
-    """Digest of a kernel's source with all that it calls and the constants that it uses."""
+    """Digest of a kernel's source with all that it calls and the constants that it uses; not of where it stands."""
+    _forget_lines(jit_function)
     return str(jit_function.cache_key)
+
+
+def _forget_lines(jit_function: Any) -> None:
+    """Triton's digest has the line that a function starts at, which only debug information needs."""
+    if jit_function.hash is None and jit_function.starting_line_number != 0:
+        jit_function.starting_line_number = 0
+        for value in jit_function.fn.__globals__.values():
+            if type(value) is type(jit_function):
+                _forget_lines(value)
 
 
 def descriptor_layout(block: tuple[int, ...], dtype: str) -> str:

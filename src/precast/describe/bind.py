@@ -74,6 +74,7 @@ class BoundPlan:
     name: str
     kernels: tuple[BoundKernel, ...]
     when: Lambda | None
+    prefer: Lambda | None
     targets: tuple[str, ...] | None
 
     def applies_to(self, target: str) -> bool:
@@ -188,7 +189,7 @@ class _OperatorBinder:
             for target in plan.targets or ():
                 self._target(plan.name, target)
             targets = None if plan.targets is None else tuple(plan.targets)
-            self.bound.plans.append(BoundPlan(plan.name, bound, plan.when, targets))
+            self.bound.plans.append(BoundPlan(plan.name, bound, plan.when, plan.prefer, targets))
         names = [p.name for p in self.operator.plans]
         if len(set(names)) != len(names):
             self.fault("", f"two plans have one name: {', '.join(names)}", "give each plan its own name")

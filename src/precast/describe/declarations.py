@@ -149,8 +149,9 @@ class Config:
 
     Args:
         parameters: values of the kernel's tuning constexprs.
-        when: holds for the problems that this config is meant for when nothing was measured; the first
-            config whose `when` holds (or that has none) is the static default.
+        when: holds for the problems that this config can do; all if not given.
+        prefer: holds for the problems that it is meant for when nothing was measured; the first config whose
+            `when` and `prefer` hold (or that has none) is the static default.
         targets: targets that it is meant for; all if not given.
         options: compile options: num_warps, num_stages, num_ctas, maxnreg, launch_cooperative_grid,
             launch_pdl, AMD's waves_per_eu, matrix_instr_nonkdim, kpack, and others of Triton's.
@@ -161,12 +162,14 @@ class Config:
         parameters: Mapping[str, Any] | None = None,
         *,
         when: Lambda | None = None,
+        prefer: Lambda | None = None,
         targets: Sequence[str] | None = None,
         **options: Any,
     ) -> None:
         self.parameters = dict(parameters or {})
         self.options = {k: v for k, v in options.items() if v is not None}
         self.when = when
+        self.prefer = prefer
         self.targets = None if targets is None else tuple(targets)
 
     @property
@@ -240,12 +243,14 @@ class Plan:
         name: shown by `inspect` and `explain`.
         kernels: the launches.
         when: holds for the problems that the plan can do; all if not given.
+        prefer: holds for the problems that the plan is meant for when nothing was measured; all if not given.
         targets: targets that it is for; all if not given.
     """
 
     name: str
     kernels: Sequence[Kernel]
     when: Lambda | None = None
+    prefer: Lambda | None = None
     targets: Sequence[str] | None = None
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "KeyField",
     "Launch",
     "LaunchVariant",
+    "Leaf",
     "Node",
     "Operator",
     "Pack",
@@ -36,6 +37,7 @@ __all__ = [
     "SlotKind",
     "Specialization",
     "SpecializationStatus",
+    "Table",
     "Target",
     "TensorMap",
     "TypeVariable",
@@ -286,20 +288,40 @@ class Candidate:
     plan: str
     config: str  # canonical text, e.g. "BLOCK_M=128 num_warps=4 num_stages=3"
     condition: int  # expression that must hold, or ALWAYS
-    rung: Rung
-    regret: float  # measured on held-out problems; negative: not measured
+    source: str  # digest of the plan's kernel sources, which measurements are kept under
     workspaces: tuple[Workspace, ...]
     launches: tuple[Launch, ...]
 
 
 @dataclass(frozen=True)
 class Node:
-    """Inner node: go left if key[field] <= threshold. Leaf: field is NO_INDEX, left a list of choices."""
+    """Inner node: go left if key[field] <= threshold. Leaf: field is NO_INDEX, left a leaf of the table."""
 
     field: int
     threshold: int
     left: int
     right: int
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Where a decision ends."""
+
+    choices: tuple[int, ...]  # candidates, in order of preference
+    tuned: int = 0  # how many of the first were chosen by measurements; the others are the static default
+
+
+@dataclass(frozen=True)
+class Table:
+    """A dispatch table: tuning key to candidates."""
+
+    nodes: tuple[Node, ...]  # a decision tree; node 0 is its root
+    leaves: tuple[Leaf, ...]
+    device: int = NO_INDEX  # the device of Pack.devices that it is for, or any
+    rung: Rung = Rung.STATIC_DEFAULT  # of the tuned choices; MEASURED is "nearest problem" for keys not in `measured`
+    mean_regret: float = -1.0  # on held-out problems; negative: not known
+    worst_regret: float = -1.0
+    measured: tuple[tuple[int, ...], ...] = ()  # keys that were measured, sorted
 
 
 @dataclass(frozen=True)
@@ -309,8 +331,7 @@ class Specialization:
     status: SpecializationStatus
     reason: str = ""
     candidates: tuple[int, ...] = ()  # all that may be launched
-    nodes: tuple[Node, ...] = ()  # a decision tree over the key; node 0 is its root
-    lists: tuple[tuple[int, ...], ...] = ()  # leaves: candidates, in order of preference
+    tables: tuple[Table, ...] = ()  # the first that is for the device is used; the last is for any
 
 
 @dataclass(frozen=True)
@@ -345,6 +366,7 @@ class Pack:
     precast_version: str
     triton_version: str
     targets: tuple[str, ...]
+    devices: tuple[str, ...]  # names that drivers give, of devices that tables are for
     objects: tuple[CodeObject, ...]
     operators: tuple[Operator, ...]
     notes: tuple[str, ...] = field(default=())  # what the build wants remembered, e.g. configs that failed

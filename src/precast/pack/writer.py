@@ -23,7 +23,7 @@ from precast.pack.compress import compress_objects
 __all__ = ["FORMAT_VERSION", "MAGIC", "dump", "write"]
 
 MAGIC = b"PRECAST\0"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 HEADER = struct.Struct("<8sIIQ16sQQQII")
 """magic, format version, header bytes, file bytes, build id, metadata offset, metadata stored bytes,
 metadata raw bytes, CRC-32 of the stored metadata, CRC-32 of the header before this field."""
@@ -143,6 +143,19 @@ def _target(s: _Stream, target: m.Target) -> None:
         s.u32(n.left)
         s.u32(n.right)
 
+    def leaf(x: m.Leaf) -> None:
+        s.list(x.choices, s.u32)
+        s.u32(x.tuned)
+
+    def table(t: m.Table) -> None:
+        s.u32(t.device)
+        s.u8(t.rung)
+        s.f32(t.mean_regret)
+        s.f32(t.worst_regret)
+        s.list(t.nodes, node)
+        s.list(t.leaves, leaf)
+        s.list([value for key in t.measured for value in key], s.i64)
+
     def launch(x: m.Launch) -> None:
         s.list(x.variants, launch_variant)
         for expression in x.grid:
@@ -157,8 +170,7 @@ def _target(s: _Stream, target: m.Target) -> None:
         s.text(c.plan)
         s.text(c.config)
         s.u32(c.condition)
-        s.u8(c.rung)
-        s.f32(c.regret)
+        s.text(c.source)
         s.list(c.workspaces, workspace)
         s.list(c.launches, launch)
 
@@ -166,8 +178,7 @@ def _target(s: _Stream, target: m.Target) -> None:
         s.u8(x.status)
         s.text(x.reason)
         s.list(x.candidates, s.u32)
-        s.list(x.nodes, node)
-        s.list(x.lists, lambda choices: s.list(choices, s.u32))
+        s.list(x.tables, table)
 
     s.u32(target.target)
     s.list(target.candidates, candidate)
@@ -224,6 +235,7 @@ def dump(pack: m.Pack, *, level: int = LEVEL) -> bytes:
     meta.text(pack.triton_version)
     meta.list(pack.notes, meta.text)
     meta.list(pack.targets, meta.text)
+    meta.list(pack.devices, meta.text)
     compressed = compress_objects([o.data for o in pack.objects], level=level)
 
     def code_object(entry: tuple[m.CodeObject, tuple[bytes, int | None]]) -> None:

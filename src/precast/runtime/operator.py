@@ -39,7 +39,7 @@ class Operator:
             facts of the operator as attributes. A library's attributes are these.
     """
 
-    def __init__(self, api: int, handle: int, index: int, facts: dict[str, Any]) -> None:
+    def __init__(self, api: int, handle: int, index: int, facts: dict[str, Any], candidate: int = 0) -> None:
         self.name: str = facts["name"]
         self.facts = facts
         self.__doc__ = facts["doc"] or type(self).__doc__
@@ -48,10 +48,9 @@ class Operator:
         count = len(self.arguments.names)
         mask = sum(1 << i for i in self.arguments.outputs)
         make, ask = glue().run_function, glue().ask_function
-        self._run = make(api, handle, index, count, mask)
-        self._supports = ask(api, handle, index, count, 0)
-        self._explain = ask(api, handle, index, count, 1)
-        self._warmup = ask(api, handle, index, count, 2)
+        self._address = (api, handle, index)
+        self._run = make(api, handle, index, count, mask, candidate)
+        self._supports, self._explain, self._warmup = (ask(api, handle, index, count, i, candidate) for i in range(3))
         self.function = self._make_function()
 
     def _make_function(self) -> Callable[..., Any]:
@@ -91,6 +90,13 @@ class Operator:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         return self.function(*args, **named)
+
+    def candidate(self, number: int) -> Operator:
+        """The operator with one candidate of the call's specialization, from 1, instead of the one that dispatch picks.
+
+        For tuning: the numbers are the positions that `precast inspect --json` lists.
+        """
+        return Operator(*self._address, self.facts, number)
 
     def supports(self, *args: Any, target: str = "", **named: Any) -> str | None:
         """None if a call would find a kernel, else the reason why not; launches nothing."""

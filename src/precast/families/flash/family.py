@@ -36,7 +36,7 @@ pointers = Kernel(
         **{f"stride_{t[0]}{axis}": stride(t, i) for t in ("out", "q", "k", "v") for i, axis in enumerate("bhs")},
     },
     configs=[
-        config(64, 32, num_warps=4, num_stages=2, when=lambda a: a.Sq <= 64),
+        config(64, 32, num_warps=4, num_stages=2, prefer=lambda a: a.Sq <= 64),
         config(128, 64, num_warps=8, num_stages=3, targets=("sm_80", *HOPPER)),
         config(128, 64, num_warps=8, num_stages=2, targets=("sm_86", "sm_89", "sm_120")),
         config(128, 64, num_warps=4, num_stages=1, waves_per_eu=2, targets=("gfx90a", "gfx942", "gfx950")),
@@ -59,7 +59,7 @@ tma = Kernel(
         "stride_lh": stride("lse", 1),
     },
     configs=[
-        config(128, 128, num_warps=8, num_stages=3, when=lambda a: a.HEAD_DIM <= 128),
+        config(128, 128, num_warps=8, num_stages=3, prefer=lambda a: a.HEAD_DIM <= 128),
         config(128, 64, num_warps=8, num_stages=3),
         config(64, 64, num_warps=4, num_stages=2),
     ],
@@ -74,7 +74,7 @@ family = Family(
         Operator(
             "attention_forward",
             [
-                Plan("tma", [tma], targets=HOPPER, when=lambda a: (a.Sq > 64) & (a.Sk > 0)),
+                Plan("tma", [tma], targets=HOPPER, when=lambda a: (a.Sq > 0) & (a.Sk > 0), prefer=lambda a: a.Sq > 64),
                 Plan("pointers", [pointers]),
             ],
             arguments=("out", "lse", "q", "k", "v", "scale", "mask"),

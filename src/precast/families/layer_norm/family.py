@@ -38,8 +38,8 @@ forward = Kernel(
     },
     key=("n_rows", "n_cols"),
     configs=[
-        Config({"BLOCK": 256}, num_warps=2, when=lambda a: a.n_cols <= 256),
-        Config({"BLOCK": 1024}, num_warps=4, when=lambda a: a.n_cols <= 1024),
+        Config({"BLOCK": 256}, num_warps=2, prefer=lambda a: a.n_cols <= 256),
+        Config({"BLOCK": 1024}, num_warps=4, prefer=lambda a: a.n_cols <= 1024),
         Config({"BLOCK": 4096}, num_warps=8),
     ],
     grid=lambda a: (a.n_rows,),
@@ -69,8 +69,8 @@ backward_input = Kernel(
     constants={"ROWS": ROWS},
     key=("n_rows", "n_cols"),
     configs=[
-        Config(num_warps=2, when=lambda a: a.BLOCK <= 256),
-        Config(num_warps=8, when=lambda a: a.BLOCK <= 4096),
+        Config(num_warps=2, prefer=lambda a: a.BLOCK <= 256),
+        Config(num_warps=8, prefer=lambda a: a.BLOCK <= 4096),
         Config(num_warps=16),
         Config(num_warps=8),
     ],

@@ -22,6 +22,11 @@ COMMON = {
 }
 
 
+def large(a):
+    """Small problems leave most of the GPU idle in large tiles."""
+    return a.M * a.N > 1 << 20
+
+
 def config(m, n, k, **options):
     return Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": k, "GROUP_M": 8}, **options)
 
@@ -39,7 +44,7 @@ pointers = Kernel(
         "b_ptr": tensor("T", shape=("K", "N")),
     },
     configs=[
-        config(64, 64, 32, num_warps=4, num_stages=3, when=lambda a: a.M * a.N <= 1 << 20),
+        config(64, 64, 32, num_warps=4, num_stages=3, prefer=lambda a: a.M * a.N <= 1 << 20),
         config(128, 256, 64, num_warps=8, num_stages=3, targets=("sm_80", *HOPPER)),
         config(128, 128, 64, num_warps=8, num_stages=2, targets=("gfx90a", "gfx942", "gfx950")),
         config(128, 128, 32, num_warps=8, num_stages=3),
@@ -90,9 +95,8 @@ family = Family(
         Operator(
             "matmul",
             [
-                # Small problems leave most of the GPU idle in large tiles.
-                Plan("hopper", [hopper], targets=("sm_90",), when=lambda a: (a.M * a.N > 1 << 20) & (a.K > 0)),
-                Plan("tma", [tma], targets=HOPPER, when=lambda a: (a.M * a.N > 1 << 20) & (a.K > 0)),
+                Plan("hopper", [hopper], targets=("sm_90",), when=lambda a: a.K > 0, prefer=large),
+                Plan("tma", [tma], targets=HOPPER, when=lambda a: a.K > 0, prefer=large),
                 Plan("pointers", [pointers]),
             ],
             doc="c = a @ b, accumulated in fp32",
