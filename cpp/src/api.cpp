@@ -103,7 +103,7 @@ Status Run(precast_library* handle, int32_t index, const precast_value* args, in
   BindDevice(*op, device->facts.multiprocessors, &call);
   Choice choice;
   status = Choose(library, static_cast<size_t>(index), call, device->runnable, device->facts.arch.c_str(),
-                  options.candidate, &choice);
+                  options.candidate, library->recorder() != nullptr, &choice);
   if (status != PRECAST_OK) return status;
   const Inside inside(device);
   if (inside.status() != PRECAST_OK) return inside.status();
@@ -170,7 +170,7 @@ Status Ask(precast_library* handle, int32_t index, const precast_value* args, in
   if (status != PRECAST_OK) return status;
   BindDevice(*op, subject->multiprocessors, call);
   return Choose(Get(handle), static_cast<size_t>(index), *call, subject->runnable, subject->name.c_str(),
-                options.candidate, choice);
+                options.candidate, true, choice);
 }
 
 Status Supports(precast_library* handle, int32_t index, const precast_value* args, int32_t count,
@@ -263,7 +263,7 @@ Status Warmup(precast_library* handle, int32_t index, int32_t device_id, const p
     BindDevice(*op, device->facts.multiprocessors, &call);
     Choice choice;
     status = Choose(library, static_cast<size_t>(index), call, device->runnable, device->facts.arch.c_str(),
-                    options.candidate, &choice);
+                    options.candidate, false, &choice);
     return status == PRECAST_OK ? LoadChoice(library, device, choice, options.stream) : status;
   }
   const size_t operators = library->first().operators.size();
@@ -306,7 +306,10 @@ Status OutputShape(precast_library* handle, int32_t index, const precast_value* 
   if (packed == 0) {
     if (a.type_variable == kNone)
       return Fail(PRECAST_INTERNAL, "%s: output %s has no dtype", op->name.c_str(), a.name.c_str());
-    packed = op->types[a.type_variable].dtypes[0];
+    size_t specialization = 0;
+    status = Specialize(call, &specialization);
+    if (status != PRECAST_OK) return status;
+    packed = DtypeOf(*op, specialization, a.type_variable);
   }
   *ndim = a.rank;
   for (size_t i = 0; i < a.shape.size(); ++i) {

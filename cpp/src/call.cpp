@@ -323,6 +323,33 @@ bool Holds(const Call& call, ConditionKind kind, uint32_t index) {
   }
 }
 
+size_t SpecializationCount(const Operator& op) {
+  size_t count = 1;
+  for (const TypeVariable& t : op.types) count *= t.dtypes.size();
+  for (const Feature& f : op.features) count *= f.values.size();
+  return count;
+}
+
+// Of the specializations that differ from `index` in the type variables that are not known, the first that the
+// description does not exclude.
+size_t FirstAllowed(const Operator& op, size_t index, const size_t* known) {
+  const size_t specializations = op.targets.empty() ? 0 : SpecializationCount(op);
+  for (size_t other = 0; other < specializations; ++other) {
+    size_t radix = specializations;
+    bool fits = true;
+    for (size_t i = 0; i < op.types.size(); ++i) {
+      const size_t count = op.types[i].dtypes.size();
+      radix /= count;
+      fits = fits && (known[i] == kNone || other / radix % count == known[i]);
+    }
+    if (!fits || other % radix != index % radix) continue;  // the rest is features
+    for (const OperatorTarget& t : op.targets) {
+      if (t.specializations[other].status != SpecializationStatus::kExcluded) return other;
+    }
+  }
+  return index;
+}
+
 }  // namespace
 
 std::string DtypeName(uint16_t packed) {
@@ -426,6 +453,8 @@ Status RunChecks(const Call& call) {
 Status Specialize(const Call& call, size_t* specialization) {
   const Operator& op = *call.op;
   size_t index = 0;
+  bool open = false;  // whether a type variable has no tensor here, as those of outputs that are to be allocated
+  size_t known[kMaxArguments];
   for (const TypeVariable& v : op.types) {
     const precast_tensor* tensor = call.tensors[v.argument].tensor;
     for (size_t i = 0; tensor == nullptr && i < op.arguments.size(); ++i) {
@@ -442,6 +471,8 @@ Status Specialize(const Call& call, size_t* specialization) {
                     op.arguments[v.argument].name.c_str(), DtypeName(dtype).c_str(), possible.c_str());
       }
     }
+    known[&v - op.types.data()] = tensor == nullptr ? kNone : choice;
+    open = open || tensor == nullptr;
     index = index * v.dtypes.size() + choice;
   }
   for (const Feature& f : op.features) {
@@ -458,8 +489,17 @@ Status Specialize(const Call& call, size_t* specialization) {
     }
     index = index * f.values.size() + choice;
   }
-  *specialization = index;
+  *specialization = open ? FirstAllowed(op, index, known) : index;
   return PRECAST_OK;
+}
+
+uint16_t DtypeOf(const Operator& op, size_t specialization, uint32_t type_variable) {
+  size_t radix = SpecializationCount(op);
+  for (uint32_t i = 0;; ++i) {
+    const std::vector<uint16_t>& dtypes = op.types[i].dtypes;
+    radix /= dtypes.size();
+    if (i == type_variable) return dtypes[specialization / radix % dtypes.size()];
+  }
 }
 
 uint64_t Conditions(const Call& call) {

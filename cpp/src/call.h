@@ -50,6 +50,9 @@ Status EvaluateFor(const Call& call, uint32_t expression, const char* what, int6
 
 // Checks of the description, then the specialization that the call has: its index, or PRECAST_UNSUPPORTED.
 Status Specialize(const Call& call, size_t* specialization);
+
+// The dtype that a type variable has in a specialization.
+uint16_t DtypeOf(const Operator& op, size_t specialization, uint32_t type_variable);
 Status RunChecks(const Call& call);
 
 // Which conditions of the operator hold, as bits.

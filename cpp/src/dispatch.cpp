@@ -24,13 +24,19 @@ const Table& TableFor(const Specialization& s, uint32_t device) {
   return s.tables.back();
 }
 
-const Leaf& Walk(const Table& t, const int64_t* key) {
+Status Walk(const Table& t, const Call& call, const Leaf** leaf) {
+  int64_t values[kMaxKeyFields];
+  for (size_t i = 0; i < t.fields.size(); ++i) {
+    const Status status = EvaluateFor(call, t.fields[i], "a field of the dispatch table", &values[i]);
+    if (status != PRECAST_OK) return status;
+  }
   uint32_t at = 0;
   while (t.nodes[at].field != kNone) {
     const Node& node = t.nodes[at];
-    at = key[node.field] <= node.threshold ? node.left : node.right;
+    at = values[node.field] <= node.threshold ? node.left : node.right;
   }
-  return t.leaves[t.nodes[at].left];
+  *leaf = &t.leaves[t.nodes[at].left];
+  return PRECAST_OK;
 }
 
 bool WasMeasured(const Table& t, const int64_t* key, size_t fields) {
@@ -91,12 +97,12 @@ Rung RungOf(const Choice& choice) {
 }
 
 Status Choose(Library* library, size_t op_index, const Call& call, const std::vector<Runnable>& runnable,
-              const char* device, int32_t forced, Choice* choice) {
+              const char* device, int32_t forced, bool want_key, Choice* choice) {
   Status status = RunChecks(call);
   if (status == PRECAST_OK) status = Specialize(call, &choice->specialization);
   if (status != PRECAST_OK) return status;
   const Operator& op = *call.op;
-  for (size_t i = 0; i < op.key.size(); ++i) {
+  for (size_t i = 0; (want_key || library->frozen()) && i < op.key.size(); ++i) {
     status = EvaluateFor(call, op.key[i].expression, op.key[i].name.c_str(), &choice->key[i]);
     if (status != PRECAST_OK) return status;
   }
@@ -123,11 +129,13 @@ Status Choose(Library* library, size_t op_index, const Call& call, const std::ve
                   forced, s.candidates.size());
     }
     const Table& table = TableFor(s, r.device);
-    const Leaf& leaf = Walk(table, choice->key);
-    const size_t count = named ? 1 : leaf.choices.size();
+    const Leaf* leaf = nullptr;
+    status = Walk(table, call, &leaf);
+    if (status != PRECAST_OK) return status;
+    const size_t count = named ? 1 : leaf->choices.size();
     for (size_t i = 0; i < count; ++i) {
       const Candidate& candidate =
-          target->candidates[named ? s.candidates[static_cast<size_t>(forced) - 1] : leaf.choices[i]];
+          target->candidates[named ? s.candidates[static_cast<size_t>(forced) - 1] : leaf->choices[i]];
       if (candidate.condition != kNone) {
         int64_t holds = 0;
         status = EvaluateFor(call, candidate.condition, candidate.config.c_str(), &holds);
@@ -140,7 +148,7 @@ Status Choose(Library* library, size_t op_index, const Call& call, const std::ve
       choice->target = target;
       choice->candidate = &candidate;
       choice->table = named ? nullptr : &table;
-      choice->tuned = i < leaf.tuned;
+      choice->tuned = i < leaf->tuned;
       if (library->frozen() && !named && RungOf(*choice) != Rung::kMeasured) {
         untuned = true;
         continue;

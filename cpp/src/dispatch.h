@@ -16,13 +16,14 @@ struct Choice {
   bool tuned = false;            // whether measurements chose it
   size_t specialization = 0;
   uint32_t variants[kMaxLaunches];  // of the candidate's launches
-  int64_t key[kMaxKeyFields];       // of the operator's key fields
+  int64_t key[kMaxKeyFields];       // of the operator's key fields, if it was asked for
 };
 
 // Chooses, or says why nothing can be: PRECAST_UNSUPPORTED, PRECAST_NO_TARGET, PRECAST_UNTUNED. `device` names
-// what the targets were chosen for; `forced` is the number of a candidate, or 0.
+// what the targets were chosen for; `forced` is the number of a candidate, or 0; `want_key` says whether the choice's
+// key is read.
 Status Choose(Library* library, size_t op_index, const Call& call, const std::vector<Runnable>& runnable,
-              const char* device, int32_t forced, Choice* choice);
+              const char* device, int32_t forced, bool want_key, Choice* choice);
 
 // The rung of the ladder that a choice stands on.
 Rung RungOf(const Choice& choice);

@@ -128,6 +128,7 @@ Table ReadTable(Cursor* c) {
   t.rung = static_cast<Rung>(c->Read<uint8_t>());
   t.mean_regret = c->Read<float>();
   t.worst_regret = c->Read<float>();
+  c->Numbers(&t.fields);
   c->List(&t.nodes, 20, [c] {
     Node n;
     n.field = c->Read<uint32_t>();
@@ -151,7 +152,7 @@ Specialization ReadSpecialization(Cursor* c) {
   s.status = static_cast<SpecializationStatus>(c->Read<uint8_t>());
   s.reason = c->Text();
   c->Numbers(&s.candidates);
-  c->List(&s.tables, 25, [c] { return ReadTable(c); });
+  c->List(&s.tables, 29, [c] { return ReadTable(c); });
   return s;
 }
 

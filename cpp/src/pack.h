@@ -209,6 +209,7 @@ struct Table {
   Rung rung{};
   float mean_regret = -1;
   float worst_regret = -1;
+  std::vector<uint32_t> fields;  // expressions that nodes compare
   std::vector<Node> nodes;
   std::vector<Leaf> leaves;
   std::vector<int64_t> measured;  // keys, sorted, one after the other
@@ -241,7 +242,6 @@ struct Operator {
   std::vector<KeyField> key;
   std::vector<Condition> conditions;
   std::vector<OperatorTarget> targets;
-  size_t specialization_count = 1;
 };
 
 struct CodeObject {

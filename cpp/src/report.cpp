@@ -136,6 +136,14 @@ void WriteRegret(const char* name, float regret, Json* json) {
   }
 }
 
+// A key field's name, or, of what is derived, the expression's number.
+std::string FieldName(const Operator& op, uint32_t expression) {
+  for (const KeyField& k : op.key) {
+    if (k.expression == expression) return k.name;
+  }
+  return Format("expression %u", expression);
+}
+
 void WriteTable(const Pack& pack, const Operator& op, const Table& t, Json* json) {
   json->BeginObject();
   json->Key("device");
@@ -154,7 +162,7 @@ void WriteTable(const Pack& pack, const Operator& op, const Table& t, Json* json
     if (n.field == kNone) {
       json->Key("leaf").Int(n.left);
     } else {
-      json->Key("field").String(op.key[n.field].name);
+      json->Key("field").String(FieldName(op, t.fields[n.field]));
       json->Key("threshold").Int(n.threshold);
       json->Key("left").Int(n.left);
       json->Key("right").Int(n.right);

@@ -11,7 +11,7 @@ class Validator {
   // What is wrong, or nullptr.
   const char* Run() {
     if (op_.arguments.size() > kMaxArguments || op_.slots.size() > kMaxSlots ||
-        op_.conditions.size() > kMaxConditions || op_.key.size() > kMaxKeyFields) {
+        op_.conditions.size() > kMaxConditions || op_.key.size() > kMaxKeyFields || op_.types.size() > kMaxArguments) {
       return "too many arguments, slots, conditions or key fields";
     }
     for (const Argument& a : op_.arguments) {
@@ -198,6 +198,10 @@ class Validator {
     if (table.device != kNone && table.device >= pack_.devices.size()) return "a table's device";
     if (table.rung >= Rung::kCount) return "a table's rung";
     if (table.nodes.empty()) return "a table without a decision";
+    if (table.fields.size() > kMaxKeyFields) return "a table's fields";
+    for (const uint32_t e : table.fields) {
+      if (!IsExpression(e)) return "a table's field";
+    }
     for (size_t i = 0; i < table.nodes.size(); ++i) {
       const Node& n = table.nodes[i];
       if (n.field == kNone) {
@@ -205,7 +209,7 @@ class Validator {
         continue;
       }
       const bool forward = n.left > i && n.right > i && n.left < table.nodes.size() && n.right < table.nodes.size();
-      if (n.field >= op_.key.size() || !forward) return "a decision";
+      if (n.field >= table.fields.size() || !forward) return "a decision";
     }
     for (const Leaf& leaf : table.leaves) {
       if (leaf.choices.empty() || leaf.tuned > leaf.choices.size()) return "a leaf's choices";

@@ -58,7 +58,7 @@ def _everything_else() -> m.Pack:
     leaf = m.Node(m.NO_INDEX, 0, 0, 0)
     nodes = (m.Node(0, 128, 1, 2), leaf, m.Node(0, 1000, 3, 4), replace(leaf, left=1), leaf)
     leaves = (m.Leaf((0,)), m.Leaf((0, 0), 1))
-    table = m.Table(nodes, leaves, 0, m.Rung.MEASURED, 0.01, 0.05, ((1,), (128,)))
+    table = m.Table(nodes, leaves, (0,), 0, m.Rung.MEASURED, 0.01, 0.05, ((1,), (128,)))
     tables = (table, replace(table, device=m.NO_INDEX, rung=m.Rung.OTHER_DEVICE))
     tree = m.Specialization(m.SpecializationStatus.BUILT, "", (0,), tables)
     arguments = (

@@ -288,3 +288,19 @@ def test_sixty_four_threads_first_call(standin_build: Path, tmp_path: Path):
         [standin_build / "call_test", tmp_path / "a.pack"], env=env, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0 and "64 threads, 0 failures" in done.stdout, done.stdout + done.stderr
+
+
+def test_a_type_of_outputs_alone_is_the_first_that_is_not_excluded(run):
+    run("""
+    import json
+    from dataclasses import replace
+    pack = add_pack(); op = pack.operators[0]; target = op.targets[0]
+    built, excluded = target.specializations
+    arguments = (replace(op.arguments[0], type_variable=1), *op.arguments[1:])
+    types = (*op.type_variables, m.TypeVariable("O", 0, (FP16, FP32), ("float16", "float32")))
+    target = replace(target, specializations=(excluded, built, excluded, excluded))
+    op = replace(op, arguments=arguments, type_variables=types, targets=(target,))
+    write(replace(pack, operators=(op,)), folder / "o.pack"); lib = Opened(folder / "o.pack")
+    status, text = lib.call(None, tx, ty, function="explain")
+    assert status == "PRECAST_OK" and json.loads(text)["specialization"] == {"T": "float32", "O": "float32"}, text
+    """)

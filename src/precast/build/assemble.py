@@ -282,8 +282,16 @@ class _TargetAssembly:
                 return None
             leaves.append(m.Leaf((*first, *static), len(first)))
         device = m.NO_INDEX if tuned.device is None else self.devices.add(tuned.device)
+        fields = tuple(self.tables.expression(e) for e in tuned.fields)
         return m.Table(
-            tuned.nodes, tuple(leaves), device, tuned.rung, tuned.mean_regret, tuned.worst_regret, tuned.measured
+            tuned.nodes,
+            tuple(leaves),
+            fields,
+            device,
+            tuned.rung,
+            tuned.mean_regret,
+            tuned.worst_regret,
+            tuned.measured,
         )
 
     def _candidate(self, choice: PlanChoice, spec: Specialization) -> m.Candidate | None:

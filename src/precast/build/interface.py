@@ -12,7 +12,7 @@ from precast.describe.expression import Expression, ExpressionError, as_expressi
 from precast.describe.namespace import call
 from precast.pack import model as m
 
-__all__ = ["make_arguments", "make_checks", "make_features", "make_key", "make_types"]
+__all__ = ["key_expressions", "make_arguments", "make_checks", "make_features", "make_key", "make_types"]
 
 INVALID_ARGUMENT = 1
 """PRECAST_INVALID_ARGUMENT."""
@@ -190,11 +190,15 @@ def make_features(operator: BoundOperator, tables: OperatorTables) -> tuple[m.Fe
     return tuple(result)
 
 
+def key_expressions(operator: BoundOperator) -> dict[str, Expression]:
+    """The tuning key, by name."""
+    values = runtime_values(operator)
+    return {
+        name: as_expression(call(given, values) if callable(given) else values[name])
+        for name, given in operator.key.items()
+    }
+
+
 def make_key(operator: BoundOperator, tables: OperatorTables) -> tuple[m.KeyField, ...]:
     """The tuning key."""
-    values = runtime_values(operator)
-    fields = []
-    for name, given in operator.key.items():
-        value = call(given, values) if callable(given) else values[name]
-        fields.append(m.KeyField(name, tables.expression(value)))
-    return tuple(fields)
+    return tuple(m.KeyField(name, tables.expression(e)) for name, e in key_expressions(operator).items())

@@ -11,8 +11,10 @@ import cyclopts
 import precast
 from precast.cli.build import build
 from precast.cli.check import check
+from precast.cli.db import db
 from precast.cli.inspect import inspect
 from precast.cli.lint import lint
+from precast.cli.measure import measure
 from precast.cli.output import errors
 from precast.cli.preview import preview
 from precast.cli.targets import targets
@@ -34,7 +36,7 @@ app = cyclopts.App(
     version=f"precast {precast.__version__}",
     result_action="return_value",
 )
-for command in (build, check, inspect, lint, preview, targets):
+for command in (build, check, db, inspect, lint, measure, preview, targets):
     app.command(command)
 
 

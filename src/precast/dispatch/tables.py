@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from precast.describe.expression import Expression
 from precast.pack.model import Node, Rung
 
 __all__ = ["TunedTable", "TunedTables"]
@@ -16,8 +17,9 @@ class TunedTable:
     Attributes:
         device: the name that its driver gives; None for any device.
         rung: where the measurements come from.
-        nodes: the tree; leaves are indices into `leaves`.
+        nodes: the tree; fields are indices into `fields`, leaves into `leaves`.
         leaves: indices into the configs of the specialization, in order of preference.
+        fields: what nodes compare: fields of the tuning key, or what follows from them.
         mean_regret: on held-out problems; negative if not known.
         worst_regret: the same.
         measured: keys that were measured, sorted.
@@ -27,6 +29,7 @@ class TunedTable:
     rung: Rung
     nodes: tuple[Node, ...]
     leaves: tuple[tuple[int, ...], ...]
+    fields: tuple[Expression, ...] = ()
     mean_regret: float = -1.0
     worst_regret: float = -1.0
     measured: tuple[tuple[int, ...], ...] = ()

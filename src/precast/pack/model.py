@@ -295,7 +295,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Node:
-    """Inner node: go left if key[field] <= threshold. Leaf: field is NO_INDEX, left a leaf of the table."""
+    """Inner node: go left if the table's field is <= threshold. Leaf: field is NO_INDEX, left a leaf of the table."""
 
     field: int
     threshold: int
@@ -313,10 +313,11 @@ class Leaf:
 
 @dataclass(frozen=True)
 class Table:
-    """A dispatch table: tuning key to candidates."""
+    """A dispatch table: from a problem to candidates."""
 
     nodes: tuple[Node, ...]  # a decision tree; node 0 is its root
     leaves: tuple[Leaf, ...]
+    fields: tuple[int, ...] = ()  # what nodes compare: expressions, of the tuning key or derived from it
     device: int = NO_INDEX  # the device of Pack.devices that it is for, or any
     rung: Rung = Rung.STATIC_DEFAULT  # of the tuned choices; MEASURED is "nearest problem" for keys not in `measured`
     mean_regret: float = -1.0  # on held-out problems; negative: not known

@@ -152,6 +152,7 @@ def _target(s: _Stream, target: m.Target) -> None:
         s.u8(t.rung)
         s.f32(t.mean_regret)
         s.f32(t.worst_regret)
+        s.list(t.fields, s.u32)
         s.list(t.nodes, node)
         s.list(t.leaves, leaf)
         s.list([value for key in t.measured for value in key], s.i64)

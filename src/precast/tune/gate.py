@@ -49,8 +49,8 @@ class Gate:
 
     def __init__(self, operator: Operator, reference: Reference, torch: Any) -> None:
         self.operator, self.reference, self.torch = operator, reference, torch
-        self._problems: dict[str, list[Mapping[str, Any]]] | None = None
-        self._cases: tuple[str, list[_Case]] = ("", [])
+        self._problems: dict[str | None, list[Mapping[str, Any]]] | None = None
+        self._cases: tuple[str | None, list[_Case]] = (None, [])
 
     def _cases_of(self, specialization: str) -> list[_Case]:
         if self._problems is None:
@@ -61,14 +61,15 @@ class Gate:
             self._cases = (specialization, [self._case(p) for p in self._problems.get(specialization, [])])
         return self._cases[1]
 
-    def _specialization(self, problem: Mapping[str, Any]) -> str:
+    def _specialization(self, problem: Mapping[str, Any]) -> str | None:
+        """The specialization that a problem has; None if the library refuses it."""
         inputs = self.reference.inputs(problem, np.random.default_rng(SEED))
         arrays = {n: a for n, a in inputs.items() if isinstance(a, np.ndarray)}
         tensors = {n: PlacedArray(a, LAYOUTS[0], self.torch).view for n, a in arrays.items()}
         try:
             labels = self.operator.explain(**{**inputs, **tensors})["specialization"]
         except (UnsupportedError, InvalidArgumentError):
-            return ""
+            return None
         return " ".join(f"{k}={v}" for k, v in labels.items())
 
     def _case(self, problem: Mapping[str, Any]) -> _Case:

@@ -6,6 +6,8 @@ from .forward import attention_forward_kernel
 from .forward_tma import attention_forward_tma_kernel
 
 HOPPER = ("sm_90", "sm_100")
+NVIDIA = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+AMD = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1150", "gfx1151", "gfx1200", "gfx1201")
 MASKS = ("none", "causal_top_left", "causal_bottom_right")
 QUERY = ("B", "H", "Sq", "D")
 KEY = ("B", "Hk", "Sk", "D")
@@ -13,6 +15,29 @@ KEY = ("B", "Hk", "Sk", "D")
 
 def config(m, n, **options):
     return Config({"BLOCK_M": m, "BLOCK_N": n}, **options)
+
+
+# The first that fit are used when nothing was measured; the others are for tuning.
+POINTER_TUNING = [
+    *(
+        config(m, n, num_warps=warps, num_stages=stages, targets=NVIDIA)
+        for m, n, warps, stages in (
+            (16, 64, 4, 2), (16, 128, 4, 3), (32, 64, 4, 3), (64, 64, 4, 3), (64, 128, 4, 3), (64, 64, 8, 3),
+            (128, 32, 4, 3), (128, 64, 4, 3), (128, 128, 8, 2),
+        )
+    ),
+    *(
+        config(m, n, num_warps=4, num_stages=1, waves_per_eu=waves, targets=AMD)
+        for m, n in ((16, 64), (32, 32), (32, 64), (64, 64), (128, 32), (128, 64), (128, 128))
+        for waves in (0, 2, 3)
+    ),
+]  # fmt: skip
+TMA_TUNING = [
+    config(m, n, num_warps=warps, num_stages=stages)
+    for m, n, warps in ((64, 32, 4), (64, 64, 4), (64, 128, 4), (128, 32, 8), (128, 64, 4), (128, 64, 8), (128, 128, 8),
+                        (128, 256, 8), (256, 64, 8))
+    for stages in (2, 3, 4)
+]  # fmt: skip
 
 
 COMMON = {
@@ -41,6 +66,7 @@ pointers = Kernel(
         config(128, 64, num_warps=8, num_stages=2, targets=("sm_86", "sm_89", "sm_120")),
         config(128, 64, num_warps=4, num_stages=1, waves_per_eu=2, targets=("gfx90a", "gfx942", "gfx950")),
         config(64, 32, num_warps=4, num_stages=1),
+        *POINTER_TUNING,
     ],
     name="attention_forward",
     **COMMON,
@@ -61,7 +87,7 @@ tma = Kernel(
     configs=[
         config(128, 128, num_warps=8, num_stages=3, prefer=lambda a: a.HEAD_DIM <= 128),
         config(128, 64, num_warps=8, num_stages=3),
-        config(64, 64, num_warps=4, num_stages=2),
+        *TMA_TUNING,
     ],
     targets=HOPPER,
     name="attention_forward_tma",

@@ -79,4 +79,35 @@ PROBLEMS = (
     + [_problem(2, 4, 4, 511, 1536, 128, mask, "fp16", big=True) for mask in MASKS]
 )
 
-REFERENCES = {"attention_forward": Reference(PROBLEMS, inputs, reference, naive)}
+# Every specialization needs problems that all configs take.
+MORE = [
+    _problem(b, 2, 1, sq, sk, d, mask, dtype)
+    for dtype in ("fp16", "bf16")
+    for d in (64, 128)
+    for mask in MASKS
+    for b, sq, sk in ((1, 1, 67), (2, 131, 67), (1, 257, 509))
+]
+LARGEST = 2.3e12
+"""Multiplications and additions of the largest problem that is tuned for, masked ones included."""
+
+SHAPES = ((1, 8), (1, 32), (4, 16), (8, 32))
+SQUARE = [(b, h, s, s) for s in (128, 384, 1024, 1531, 2048, 4096, 8192, 16384) for b, h in SHAPES]
+DECODING = [(b, h, sq, sk) for sq in (1, 16, 64, 300) for sk in (509, 4096, 32768) for b, h in ((1, 16), (8, 16))]
+TUNING = [
+    _problem(b, h, h, sq, sk, d, mask)
+    for d in (64, 128)
+    for mask in ("none", "causal_bottom_right")
+    for b, h, sq, sk in SQUARE + DECODING
+    if 4 * b * h * sq * sk * d <= LARGEST
+]
+
+
+def from_key(values: Mapping[str, Any]) -> dict[str, Any]:
+    """A problem with this tuning key: all heads in one batch, each with keys of its own."""
+    heads = values["heads"]
+    return _problem(1, heads, heads, values["Sq"], values["Sk"], values["HEAD_DIM"], values["MASK"], values["T"])
+
+
+REFERENCES = {
+    "attention_forward": Reference(PROBLEMS, inputs, reference, naive, more=MORE, tuning=TUNING, from_key=from_key)
+}

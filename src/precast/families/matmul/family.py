@@ -7,6 +7,8 @@ from .kernels_hopper import matmul_hopper_kernel
 
 TYPES = {"T": ("fp16", "bf16", "fp8e4nv", "fp8e4b8"), "O": ("fp16", "bf16")}
 HOPPER = ("sm_90", "sm_100")
+NVIDIA = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+AMD = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1150", "gfx1151", "gfx1200", "gfx1201")
 
 
 def wrong_output(f):
@@ -36,6 +38,48 @@ def tma_config(m, n, k, warp_specialize, **options):
     return Config(parameters, **options)
 
 
+# The first that fit are used when nothing was measured; the others are for tuning.
+POINTER_TUNING = [
+    *(
+        config(m, n, k, num_warps=warps, num_stages=stages, targets=NVIDIA)
+        for m, n, k, warps, stages in (
+            (16, 32, 128, 2, 4), (16, 64, 64, 4, 4), (16, 64, 128, 4, 4), (16, 128, 64, 4, 4), (16, 128, 128, 4, 3),
+            (32, 32, 128, 4, 4), (32, 64, 64, 4, 4), (32, 64, 128, 4, 4), (32, 128, 64, 4, 4), (64, 32, 64, 4, 4),
+            (64, 64, 64, 4, 4), (64, 64, 128, 4, 3), (64, 128, 64, 4, 3), (64, 128, 64, 4, 4), (64, 256, 64, 4, 3),
+            (128, 64, 64, 4, 4), (128, 128, 64, 4, 3), (128, 128, 64, 8, 3), (128, 128, 64, 8, 4), (128, 256, 64, 8, 4),
+            (256, 128, 64, 8, 3),
+        )
+    ),
+    *(
+        config(m, n, k, num_warps=warps, num_stages=2, waves_per_eu=2, targets=AMD)
+        for m, n, k, warps in (
+            (16, 64, 128, 4), (32, 64, 64, 4), (64, 64, 64, 4), (64, 128, 64, 4), (128, 128, 32, 4), (128, 256, 64, 8),
+            (256, 128, 64, 8), (256, 256, 32, 8),
+        )
+    ),
+]  # fmt: skip
+TMA_TUNING = [
+    tma_config(m, n, k, False, num_warps=warps, num_stages=stages)
+    for m, n, k, warps, stages in (
+        (64, 64, 64, 4, 4), (64, 64, 128, 4, 4), (64, 128, 64, 4, 4), (64, 128, 128, 4, 3), (64, 256, 64, 4, 4),
+        (128, 64, 64, 4, 4), (128, 64, 128, 4, 3), (128, 128, 64, 4, 4), (128, 128, 64, 8, 4), (128, 128, 128, 8, 3),
+        (128, 256, 64, 8, 4), (256, 64, 64, 8, 4), (256, 128, 64, 8, 3), (256, 128, 64, 8, 4),
+    )
+]  # fmt: skip
+HOPPER_CONFIGS = [
+    # Two bytes an element: Hopper's products of fp8 want b with K innermost.
+    Config(
+        {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": 64, "GROUP_M": 8, "STAGES": stages},
+        num_warps=warps,
+        when=lambda a: a.T.bits == 16,
+    )
+    for m, n, stages, warps in (
+        (128, 256, 3, 8), (128, 128, 4, 8), (128, 128, 5, 8), (128, 128, 6, 4), (64, 256, 4, 4), (64, 128, 6, 4),
+        (64, 128, 4, 4), (128, 64, 6, 8), (64, 64, 8, 4),
+    )
+]  # fmt: skip
+
+
 pointers = Kernel(
     matmul_kernel,
     args={
@@ -49,6 +93,7 @@ pointers = Kernel(
         config(128, 128, 64, num_warps=8, num_stages=2, targets=("gfx90a", "gfx942", "gfx950")),
         config(128, 128, 32, num_warps=8, num_stages=3),
         config(64, 64, 32, num_warps=4, num_stages=2),
+        *POINTER_TUNING,
     ],
     large="wide",
     **COMMON,
@@ -66,6 +111,7 @@ tma = Kernel(
         tma_config(128, 256, 64, True, num_warps=8, num_stages=3, targets=("sm_100",)),
         tma_config(128, 256, 64, False, num_warps=8, num_stages=3),
         tma_config(128, 128, 64, False, num_warps=4, num_stages=3),
+        *TMA_TUNING,
     ],
     targets=HOPPER,
     name="matmul_tma",
@@ -75,15 +121,7 @@ tma = Kernel(
 hopper = Kernel(
     matmul_hopper_kernel,
     args=tma.args,
-    configs=[
-        # Two bytes an element: Hopper's products of fp8 want b with K innermost.
-        Config(
-            {"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": 64, "GROUP_M": 8, "STAGES": stages},
-            num_warps=warps,
-            when=lambda a: a.T.bits == 16,
-        )
-        for m, n, stages, warps in ((128, 256, 3, 8), (128, 128, 4, 8))
-    ],
+    configs=HOPPER_CONFIGS,
     targets=("sm_90",),
     name="matmul_hopper",
     **COMMON,

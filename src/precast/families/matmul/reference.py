@@ -42,4 +42,29 @@ PROBLEMS = (
     ]
 )
 
-REFERENCES = {"matmul": Reference(PROBLEMS, inputs, reference, naive)}
+# Every type needs problems that all configs take, whole tiles and parts of tiles.
+MORE = [
+    {"M": m, "N": n, "K": k, "dtype": d}
+    for d in ("fp16", "bf16")
+    for m, n, k in ((3, 520, 264), (200, 136, 1032), (509, 760, 320), (1024, 512, 256))
+]
+LARGEST = 1.2e12
+"""Multiplications and additions of the largest problem that is tuned for."""
+
+WEIGHTS = (
+    (512, 512), (1024, 4096), (4096, 1024), (4096, 4096), (2048, 8192), (14336, 4096), (4096, 14336), (8192, 8192),
+)  # fmt: skip
+TUNING = [
+    {"M": m, "N": n, "K": k, "dtype": "bf16"}
+    for m in (1, 16, 64, 200, 512, 1024, 2048, 4096, 8192)
+    for n, k in WEIGHTS
+    if 2 * m * n * k <= LARGEST
+]
+
+
+def from_key(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The problem that a call with these types and sizes was."""
+    return {"M": values["M"], "N": values["N"], "K": values["K"], "dtype": values["T"]}
+
+
+REFERENCES = {"matmul": Reference(PROBLEMS, inputs, reference, naive, more=MORE, tuning=TUNING, from_key=from_key)}

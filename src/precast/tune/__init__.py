@@ -1,0 +1,1 @@
+"""Measuring candidates and deciding what to measure next."""
