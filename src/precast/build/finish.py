@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from precast.build import headers, link
 from precast.build.build import BuildOptions, BuiltPack, Progress, bound_family, make_pack
 from precast.build.link import link_library
+from precast.build.tuned import Dispatch, TableReport
+from precast.build.tuning_data import Tuning, dispatch_from
 from precast.native import native_file
 from precast.pack import compress, writer
 from precast.pack.model import Pack, SpecializationStatus
@@ -32,6 +34,7 @@ class BuiltLibrary:
     built: BuiltPack
     bytes: int
     unchanged: bool
+    tables: tuple[TableReport, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """For machines."""
@@ -47,6 +50,7 @@ class BuiltLibrary:
             "from_cache": tally.cached,
             "compile_seconds": round(tally.compile_seconds, 3),
             "failed": [{"job": j.label, "status": r.status, "reason": r.reason} for j, r in self.built.failures],
+            "dispatch": [{**asdict(r), "rung": r.rung.name.lower()} for r in self.tables],
             "not_callable": [{"operator": o, "target": t, "reason": reason} for o, t, reason in not_callable(pack)],
         }
 
@@ -59,8 +63,19 @@ class BuiltLibrary:
             f"{', '.join(pack.targets)}" + ("; nothing had changed" if self.unchanged else ""),
             f"compiled {tally.compiled}, from the cache {tally.cached}, failed {tally.failed}",
         ]
+        lines += [_table_text(r) for r in self.tables]
         lines += [f"not callable: {o} on {t}: {reason}" for o, t, reason in not_callable(pack)]
         return "\n".join(lines)
+
+
+def _table_text(r: TableReport) -> str:
+    rung = r.rung.name.lower().replace("_", " ")
+    text = f"{r.operator} {r.specialization} on {r.target}: {rung}"
+    if r.problems:
+        text += f" ({r.device}): {r.problems} problems, {r.kept} of {r.configs} configs kept"
+    if r.mean_regret >= 0:
+        text += f", held-out regret {100 * r.mean_regret:.1f} % mean, {100 * r.worst_regret:.1f} % worst"
+    return text + (f"; {r.note}" if r.note else "")
 
 
 def not_callable(pack: Pack) -> list[tuple[str, str, str]]:
@@ -107,6 +122,7 @@ def build_library(
     options: BuildOptions,
     *,
     split: bool = False,
+    tuning: Tuning | None = None,
     progress: Progress | None = None,
 ) -> BuiltLibrary:
     """Builds a family's library into a folder: the library, its headers, CMake and pkg-config files.
@@ -116,6 +132,10 @@ def build_library(
         LibraryError: if the library can't be linked or the folder can't be written.
     """
     bound, location = bound_family(family)
+    dispatch = Dispatch()
+    if tuning is not None:
+        dispatch = dispatch_from(bound, tuple(options.targets), options.selection, tuning)
+        options = replace(options, tuned=dispatch.tuned)
     built = make_pack(bound, location, options, progress)
     digest = _digest(built.pack, split)
     library = output / f"lib{bound.name}.so"
@@ -132,4 +152,4 @@ def build_library(
         temporary.replace(output / MANIFEST)
         files = names
     size = sum((output / n).stat().st_size for n in files if n.endswith((".so", ".pack")))
-    return BuiltLibrary(library, built, size, unchanged)
+    return BuiltLibrary(library, built, size, unchanged, tuple(dispatch.reports))

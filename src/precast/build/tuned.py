@@ -150,9 +150,7 @@ class _Chooser:
         have = [i for i, name in enumerate(found.configs) if name in self.choices]
         notes = [note] if note else []
         if len(have) < len(found.configs):
-            notes.append(
-                f"{len(found.configs) - len(have)} measured configs are not in the description"
-            )
+            notes.append(f"{len(found.configs) - len(have)} measured configs are not in the description")
         if found.stale:
             notes.append("kernel sources have changed since: measure again (precast tune --stale)")
         if found.unverified:

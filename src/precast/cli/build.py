@@ -22,6 +22,9 @@ def build(
     features: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
     split: bool = False,
     ptx: bool = False,
+    db: Path | None = None,
+    max_regret: str = "3%",
+    allow_unverified: bool = False,
     workers: int = 0,
     timeout: float = 600.0,
     cache: Path | None = None,
@@ -46,6 +49,12 @@ def build(
         Write one pack file a target beside the library instead of into it.
     ptx
         Also keep PTX, which newer NVIDIA GPUs than the targets can run.
+    db
+        What was measured: a tuning database, a results file or a folder of shards; the static default without.
+    max_regret
+        How much slower than the best config known the kept ones may be on a measured problem.
+    allow_unverified
+        Also use configs that passed no correctness gate, such as imported ones.
     workers
         Compile processes; 0 for one a processor.
     timeout
@@ -60,13 +69,15 @@ def build(
     from precast.build.build import BuildOptions
     from precast.build.finish import build_library
     from precast.build.selection import parse_selection
+    from precast.build.tuning_data import Tuning, share
     from precast.targets import parse_targets
 
     options = BuildOptions(
         parse_targets(targets), parse_selection(features or []), workers=workers, timeout=timeout, cache=cache, ptx=ptx
     )
+    tuning = Tuning(db, share(max_regret), allow_unverified) if db is not None else None
     with CompileProgress(quiet=quiet or json) as progress:
-        built = build_library(family, output, options, split=split, progress=progress.update)
+        built = build_library(family, output, options, split=split, tuning=tuning, progress=progress.update)
     if json:
         print_json(built.summary())
     elif not quiet:

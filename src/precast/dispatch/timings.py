@@ -75,7 +75,8 @@ def gather(
     for group, found in sorted(rows.items()):
         fresh = [m for m in found if sources.get(m.subject.plan) == m.origin.source]
         used = fresh or found
-        proven, unproven = [], []
+        proven: list[Measurement] = []
+        unproven: list[Measurement] = []
         for m in used:
             statuses = proofs.get((group, m.subject.plan, m.subject.config, m.origin.source), set())
             (proven if statuses == {"ok"} else unproven).append(m)

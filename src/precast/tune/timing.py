@@ -45,8 +45,8 @@ def interleaved(clock: Clock, launches: Sequence[Callable[[], None]], settings: 
     times: list[list[float]] = [[] for _ in launches]
     alive = list(range(len(launches)))
     spent = 0.0
-    for number in range(settings.max_repeats):
-        turn = number % len(alive) if alive else 0
+    for number in range(settings.max_repeats if launches else 0):
+        turn = number % len(alive)
         order = alive[turn:] + alive[:turn]
         for index, taken in zip(order, clock.round([launches[i] for i in order]), strict=True):
             times[index].append(taken)
