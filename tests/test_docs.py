@@ -25,7 +25,7 @@ def commands(page: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/building.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/building.md", "docs/tuning.md"])
 def test_commands_run(page: str, tmp_path: Path, compile_cache: Path) -> None:
     for kind, text in blocks(page):
         first = text.splitlines()[0]

@@ -1,6 +1,6 @@
 """The correctness gate on a real GPU: planted bad kernels. Needs their candidate pack.
 
-PRECAST_TEST_PLANTED   the pack: precast's `compile_candidates` of tests/data/families/planted for sm_90
+PRECAST_TEST_BAD_KERNELS   the pack: precast's `compile_candidates` of tests/data/families/bad_kernels for sm_90
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from precast.tune.measure import MeasureOptions, Measuring
 from precast.tune.pool import LocalPool
 from precast.tune.problems import TuningProblem
 
-FAMILY = Path(__file__).parents[1] / "data" / "families" / "planted"
+FAMILY = Path(__file__).parents[1] / "data" / "families" / "bad_kernels"
 
 
-@pytest.mark.skipif("PRECAST_TEST_PLANTED" not in os.environ, reason="PRECAST_TEST_PLANTED names no pack")
+@pytest.mark.skipif("PRECAST_TEST_BAD_KERNELS" not in os.environ, reason="PRECAST_TEST_BAD_KERNELS names no pack")
 def test_every_planted_fault_is_caught_and_the_right_kernel_is_measured() -> None:
-    pack = read_candidates(Path(os.environ["PRECAST_TEST_PLANTED"]))
+    pack = read_candidates(Path(os.environ["PRECAST_TEST_BAD_KERNELS"]))
     stored: list[Record] = []
     options = MeasureOptions(task_seconds=10.0, run="test")
     with LocalPool() as pool:

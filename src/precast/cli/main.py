@@ -18,6 +18,7 @@ from precast.cli.measure import measure
 from precast.cli.output import errors
 from precast.cli.preview import preview
 from precast.cli.targets import targets
+from precast.cli.tune import tune
 from precast.errors import UserError, missing_extra
 
 __all__ = ["app", "main"]
@@ -36,7 +37,7 @@ app = cyclopts.App(
     version=f"precast {precast.__version__}",
     result_action="return_value",
 )
-for command in (build, check, db, inspect, lint, measure, preview, targets):
+for command in (build, check, db, inspect, lint, measure, preview, targets, tune):
     app.command(command)
 
 

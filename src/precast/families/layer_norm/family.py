@@ -69,8 +69,8 @@ backward_input = Kernel(
     constants={"ROWS": ROWS},
     key=("n_rows", "n_cols"),
     configs=[
-        Config(num_warps=2, prefer=lambda a: a.BLOCK <= 256),
-        Config(num_warps=8, prefer=lambda a: a.BLOCK <= 4096),
+        Config(num_warps=2, when=lambda a: a.BLOCK <= 256),
+        Config(num_warps=8, when=lambda a: a.BLOCK <= 4096),
         Config(num_warps=16),
         Config(num_warps=8),
     ],

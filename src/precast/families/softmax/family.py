@@ -24,8 +24,8 @@ one_pass = Kernel(
     },
     key=("n_rows", "n_cols"),
     configs=[
-        Config(num_warps=1, prefer=lambda a: a.BLOCK <= 128),
-        Config(num_warps=4, prefer=lambda a: a.BLOCK <= 4096),
+        Config(num_warps=1, when=lambda a: a.BLOCK <= 128),
+        Config(num_warps=4, when=lambda a: a.BLOCK <= 4096),
         Config(num_warps=16),
         Config(num_warps=8),
     ],

@@ -1,25 +1,22 @@
-"""One right plan and one for each fault; tuning must end with the right one alone."""
+"""A family with one sound config and three whose compiles crash, hang and fail."""
 
-from precast.describe import Config, Family, Kernel, Operator, Plan, cdiv, tensor
+from precast.describe import Config, Family, Kernel, cdiv, tensor
 
-from . import kernels
+from .kernels import fill
 
-FAULTS = ("out_of_bounds", "far_out_of_bounds", "race", "whole_blocks", "endless", "unwritten", "too_much_shared")
-
-
-def plan(name):
-    """A plan of one kernel; all have the same arguments."""
-    options = {"BLOCK": 64 if name == "too_much_shared" else 128}
-    stages = 5 if name == "too_much_shared" else 1
-    kernel = Kernel(
-        getattr(kernels, f"{name}_kernel"),
-        name=name,
-        args={"y_ptr": tensor("fp32", shape=("n",), output=True), "x_ptr": tensor("fp32", shape=("n",))},
-        key=("n",),
-        configs=[Config(options, num_warps=4, num_stages=stages)],
-        grid=lambda a: (cdiv(a.n, a.BLOCK),),
-    )
-    return Plan(name, [kernel])
-
-
-family = Family("planted", [Operator("twice", [plan("right"), *(plan(name) for name in FAULTS)])])
+family = Family(
+    "planted",
+    [
+        Kernel(
+            fill,
+            args={"y": tensor("fp32", shape=("n",), output=True)},
+            configs=[
+                Config({"MODE": 1, "BLOCK": 64}),
+                Config({"MODE": 2, "BLOCK": 64}),
+                Config({"MODE": 3, "BLOCK": 64}),
+                Config({"MODE": 0, "BLOCK": 64}),
+            ],
+            grid=lambda a: (cdiv(a.n, a.BLOCK),),
+        )
+    ],
+)
