@@ -19,13 +19,13 @@ import torch
 import precast
 from precast.check.problems import load_references
 from precast.reference import ShapesOnly
-from precast.tune.gpu_bench import FLUSH_BYTES, _EventClock
+from precast.tune.gpu_bench import FLUSH_BYTES, EventClock
 
 
 def main(family: str, name: str, tuned_path: str, static_path: str) -> None:
     reference = load_references(family)[0][name]
     tuned, static = (precast.load(p).operators[name] for p in (tuned_path, static_path))
-    clock = _EventClock(torch, torch.empty(FLUSH_BYTES // 4, dtype=torch.int32, device="cuda"))
+    clock = EventClock(torch, torch.empty(FLUSH_BYTES // 4, dtype=torch.int32, device="cuda"))
     ratios: dict[str, list[float]] = {}
     rungs: collections.Counter[str] = collections.Counter()
     for problem in reference.tuning:

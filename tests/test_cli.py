@@ -103,3 +103,21 @@ def test_check_finds_a_wrong_kernel(tmp_path: Path) -> None:
     )
     done = precast("check", folder)
     assert done.returncode == 1 and "wrong: k" in done.stdout
+
+
+def test_measuring_refuses_what_it_can_not_use(tmp_path: Path) -> None:
+    made = precast("tune", "vector_add", "--targets", "sm_90", "--compile-only", "-o", tmp_path)
+    assert made.returncode == 0, made.stderr
+    pack = tmp_path / "vector_add.sm_90.pack"
+    results = tmp_path / "results.jsonl"
+    for flags, text in (
+        (("--budget", "soon"), "not a time"),
+        (("--operator", "nope"), "vector_add"),
+        (("--problems", tmp_path / "none.jsonl"), "can't be read"),
+        ((), "no problem to tune for"),
+    ):
+        done = precast("measure", pack, "--results", results, *flags)
+        assert done.returncode == 2 and text in done.stderr.replace("\n", " "), (flags, done.stderr)
+        assert not results.exists()
+    both = precast("tune", "vector_add", "--targets", "sm_90,gfx942", "-o", tmp_path)
+    assert both.returncode == 2 and "--compile-only" in both.stderr

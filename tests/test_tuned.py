@@ -90,6 +90,16 @@ def test_nothing_ships_without_proof(families: Path, compile_cache: Path, tmp_pa
     assert ({r.rung for r in reports} == {Rung.MEASURED}) == (status == "unverified")
 
 
+def test_a_proof_counts_beside_an_overridden_gate_but_not_beside_a_failure(
+    families: Path, compile_cache: Path, tmp_path: Path
+) -> None:
+    family = families / "autotuned"
+    for other, rung in (("unverified", Rung.MEASURED), ("race", Rung.STATIC_DEFAULT)):
+        both = [*records(family), *(r for r in records(family, status=other) if isinstance(r, Evidence))]
+        _, reports = tuned_pack(family, store(both, tmp_path / "r.jsonl"), compile_cache)
+        assert {r.rung for r in reports} == {rung}
+
+
 def test_a_sibling_targets_measurements_are_better_than_none(
     families: Path, compile_cache: Path, tmp_path: Path
 ) -> None:

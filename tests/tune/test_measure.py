@@ -109,3 +109,19 @@ def test_a_budget_too_small_measures_nothing_and_says_so(tmp_path: Path) -> None
 def test_without_the_gate_configs_are_unverified(tmp_path: Path) -> None:
     _, stored = run(pack_in(tmp_path, 1), [64], gate=False)
     assert statuses(stored, Evidence) == {"BLOCK=1": {"unverified"}}
+
+
+def test_a_gate_that_was_overridden_is_asked_the_next_time(tmp_path: Path) -> None:
+    pack = pack_in(tmp_path, 2)
+    _, first = run(pack, [64], gate=False)
+    tally, second = run(pack, [64], first)
+    assert tally.gated == 2 and tally.failed == 0 and tally.known == 2
+    assert statuses(second, Evidence) == {"BLOCK=1": {"ok"}, "BLOCK=2": {"ok"}}
+
+
+def test_a_failure_is_not_asked_again(tmp_path: Path) -> None:
+    pack = pack_in(tmp_path, 2)
+    (tmp_path / "faults").write_text("wrong 2\n")
+    _, first = run(pack, [64])
+    tally, _ = run(pack, [64], first)
+    assert tally.gated == 0 and tally.failed == 1 and tally.known == 1

@@ -102,6 +102,7 @@ class OperatorAssembly:
         self.ptx_target = ptx_target
         self.tuned = tuned or {}
         self.all_configs = all_configs
+        self._all: dict[tuple[int, str], list[PlanChoice]] = {}
         self._lowered: dict[tuple[int, int, str, str], tuple[LoweredKernel, ...]] = {}
 
     def _variants(
@@ -140,7 +141,10 @@ class OperatorAssembly:
         return [] if tuned is None else [c for c in self._known(spec, target, tuned) if c is not None]
 
     def _known(self, spec: Specialization, target: Target, tuned: TunedTables) -> list[PlanChoice | None]:
-        return plan_choices(all_choices(self.operator, spec, target), tuned.configs)
+        place = (spec.index, target.name)
+        if place not in self._all:
+            self._all[place] = all_choices(self.operator, spec, target)
+        return plan_choices(self._all[place], tuned.configs)
 
     def trace(self, spec: Specialization, target: Target) -> None:
         """Traces every lambda that a specialization needs, compiling nothing.

@@ -10,8 +10,11 @@ from cyclopts import Parameter
 
 from precast.cli.output import console, print_json
 from precast.cli.progress import CompileProgress
+from precast.cli.tuning import MeasureFlags, TuningProgress, tell
 
 __all__ = ["tune"]
+
+DEFAULTS = MeasureFlags()
 
 
 def tune(
@@ -23,15 +26,7 @@ def tune(
     compile_only: bool = False,
     db: Path = Path("tuning.sqlite"),
     features: Annotated[list[str] | None, Parameter(consume_multiple=True)] = None,
-    problems: Path | None = None,
-    record: Path | None = None,
-    operator: str | None = None,
-    gpus: str | None = None,
-    budget: str | None = None,
-    gate: bool = True,
-    keep_spills: bool = False,
-    exhaustive: bool = False,
-    again: bool = False,
+    flags: Annotated[MeasureFlags, Parameter(name="*")] = DEFAULTS,
     workers: int = 0,
     timeout: float = 600.0,
     cache: Path | None = None,
@@ -57,24 +52,6 @@ def tune(
         The tuning database that results are merged into.
     features
         Tune only these values: NAME=value,value …
-    problems
-        File of JSON lines to measure on, instead of the family's own problems.
-    record
-        Log of what ran (PRECAST_RECORD) to measure on.
-    operator
-        Measure this operator alone.
-    gpus
-        Comma-separated numbers of the GPUs to use; the first by default.
-    budget
-        Begin no new measurement after this time: 90s, 10m, 2h.
-    gate
-        Prove each config's results before its time counts.
-    keep_spills
-        Also measure configs that spill much.
-    exhaustive
-        Measure clear losers to the end too.
-    again
-        Measure what is measured already once more.
     workers
         Compile processes; 0 for one a processor.
     timeout
@@ -88,17 +65,17 @@ def tune(
     """
     from precast.build.build import BuildOptions
     from precast.build.selection import parse_selection
-    from precast.cli.tuning import run_measure, seconds
     from precast.database.database import Database
     from precast.database.merge import merge
     from precast.errors import UserError
     from precast.targets import parse_targets
     from precast.tune.compile import compile_candidates
+    from precast.tune.session import measure_pack
 
     chosen = parse_targets(targets)
     if len(chosen) > 1 and not compile_only:
         raise UserError("name the target of this machine's GPU alone, or use --compile-only")
-    limit = seconds(budget) if budget else None
+    session = flags.session(family)
     options = BuildOptions(chosen, parse_selection(features or []), workers=workers, timeout=timeout, cache=cache)
     with CompileProgress(quiet=quiet or json) as progress:
         made = compile_candidates(family, options, output, progress.update)
@@ -108,11 +85,8 @@ def tune(
     }
     if not compile_only:
         results = output / f"{made[0].path.stem}.{os.uname().nodename}.jsonl"
-        summary |= run_measure(
-            made[0].path, results, family=family, problems=problems, record=record, operator=operator,
-            gpus=gpus.split(",") if gpus else None, budget=limit, gate=gate, keep_spills=keep_spills,
-            exhaustive=exhaustive, again=again, quiet=quiet or json,
-        )  # fmt: skip
+        with TuningProgress(quiet or json) as measuring:
+            summary |= measure_pack(made[0].path, results, session, tell, measuring.update)
         with Database.open(db, create=True) as database:
             summary["added"] = merge(database, [results]).added.added
     if json:

@@ -1,14 +1,12 @@
-"""What `precast measure` and `precast tune` share: problems, progress, and the run itself."""
+"""What `precast measure` and `precast tune` share: flags and progress."""
 
 from __future__ import annotations
 
 import re
 import time
-import uuid
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from rich.console import Group
 from rich.live import Live
@@ -18,9 +16,11 @@ from rich.table import Table
 from precast.cli.output import errors
 from precast.database.records import Evidence, Measurement, Record
 from precast.errors import UserError
-from precast.tune.measure import Tally
+from precast.tune.bench import TimingSettings
+from precast.tune.measure import MeasureOptions, Tally
+from precast.tune.session import Session
 
-__all__ = ["TuningProgress", "choose_problems", "run_measure", "seconds"]
+__all__ = ["MeasureFlags", "TuningProgress", "seconds", "tell"]
 
 LINE_EVERY = 5.0
 ROWS = 8
@@ -38,35 +38,57 @@ def seconds(text: str) -> float:
     return float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
 
 
-def choose_problems(family: str | Path, problems: Path | None, record: Path | None, operator: str | None) -> list[Any]:
-    """The problems to tune for, heaviest first where they have weights.
+@dataclass
+class MeasureFlags:
+    """What `precast measure` and `precast tune` both take.
 
-    Raises:
-        UserError: if there are none, or a file is wrong.
+    Attributes
+    ----------
+    problems
+        File of JSON lines to measure on, instead of the family's own problems.
+    record
+        Log of what ran (PRECAST_RECORD) to measure on.
+    operator
+        Measure this operator alone.
+    gpus
+        Comma-separated numbers of the GPUs to use; the first by default.
+    budget
+        Begin no new measurement after this time: 90s, 10m, 2h.
+    gate
+        Prove each config's results before its time counts.
+    keep_spills
+        Also measure configs that spill much.
+    exhaustive
+        Measure clear losers to the end too.
+    again
+        Measure what is measured already once more.
     """
-    from precast.check.problems import load_references
-    from precast.tune.problems import problems_of, read_problems, read_record_log
 
-    references, location = load_references(family)
-    if operator is not None and operator not in references:
-        raise UserError(f"the family has no reference for {operator!r}; it has {', '.join(references)}")
-    if problems is not None:
-        found = read_problems(problems, references)
-    elif record is not None:
-        log = read_record_log(record, location.name, references)
-        for line in log.skipped:
-            errors.print(f"skipped: {line}", markup=False, style="yellow")
-        found = log.problems
-    else:
-        found = problems_of(references)
-    if operator is not None:
-        found = [p for p in found if p.operator == operator]
-    if not found:
-        raise UserError(
-            "there is no problem to tune for: give the family's references some (Reference(tuning=…)), or use "
-            "--problems or --record"
+    problems: Path | None = None
+    record: Path | None = None
+    operator: str | None = None
+    gpus: str | None = None
+    budget: str | None = None
+    gate: bool = True
+    keep_spills: bool = False
+    exhaustive: bool = False
+    again: bool = False
+
+    def session(self, family: str | None) -> Session:
+        """As the tuner takes it; raises `UserError` if a flag is wrong."""
+        options = MeasureOptions(
+            settings=TimingSettings(exhaustive=self.exhaustive),
+            gate=self.gate,
+            prune_spills=None if self.keep_spills else MeasureOptions.prune_spills,
+            budget=seconds(self.budget) if self.budget else None,
         )
-    return sorted(found, key=lambda p: -p.weight)
+        gpus = tuple(self.gpus.split(",")) if self.gpus else ()
+        return Session(family, self.problems, self.record, self.operator, gpus, self.again, options)
+
+
+def tell(line: str) -> None:
+    """Something that the user should know."""
+    errors.print(line, markup=False, style="yellow")
 
 
 class TuningProgress:
@@ -119,53 +141,3 @@ class TuningProgress:
             table.add_row(*row)
         self.bar.update(self.task, total=tally.total, completed=tally.done, note=f"{tally.failed} failed the gate")
         self.live.update(Group(self.bar, table))
-
-
-def run_measure(
-    pack: Path,
-    results: Path,
-    *,
-    family: str | None,
-    problems: Path | None,
-    record: Path | None,
-    operator: str | None,
-    gpus: Sequence[str] | None,
-    budget: float | None,
-    gate: bool,
-    keep_spills: bool,
-    exhaustive: bool,
-    again: bool,
-    quiet: bool,
-    bench: str = "",
-) -> dict[str, Any]:
-    """Measures a pack into a results file and gives the counts."""
-    from precast.database.results import ResultsFile, read_results
-    from precast.tune.bench import GPU_BENCH, TimingSettings
-    from precast.tune.candidates import read_candidates
-    from precast.tune.measure import MeasureOptions, Measuring
-    from precast.tune.pool import LocalPool
-
-    start = time.monotonic()
-    candidates = read_candidates(pack)
-    where = family or candidates.family
-    wanted = choose_problems(where, problems, record, operator)
-    known: list[Record] = []
-    if results.exists() and not again:
-        known, bad = read_results(results)
-        for line in bad:
-            errors.print(f"{results}:{line.number}: {line.reason}", markup=False, style="yellow")
-    options = MeasureOptions(
-        settings=TimingSettings(exhaustive=exhaustive),
-        gate=gate,
-        prune_spills=None if keep_spills else MeasureOptions.prune_spills,
-        budget=budget,
-        run=uuid.uuid4().hex[:12],
-        bench=bench or GPU_BENCH,
-    )
-    with TuningProgress(quiet) as progress, LocalPool(gpus) as pool, ResultsFile(results, sync_every=16) as file:
-        tally = Measuring(candidates, where, pool, options, file.append, known, progress.update).run(wanted)
-    return {
-        "measured": tally.measured, "known": tally.known, "gated": tally.gated, "failed": tally.failed,
-        "pruned": tally.pruned, "refused": tally.refused, "gpu_seconds": round(tally.gpu_seconds, 3),
-        "out_of_budget": tally.out_of_budget, "seconds": round(time.monotonic() - start, 3), "run": options.run,
-    }  # fmt: skip

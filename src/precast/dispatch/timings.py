@@ -55,7 +55,7 @@ def gather(
     """Times of one operator by target, device, types and features.
 
     Where rows of today's kernel sources are there, others don't count. A config needs proof (evidence of the same
-    source that is "ok", and none that isn't) unless `allow_unverified`. Times of one config on problems with equal
+    source that is "ok", and none of a failure) unless `allow_unverified`. Times of one config on problems with equal
     keys are averaged (geometrically), of repeated runs the median is taken. An imported winner without a time
     counts as the only one that was measured on its problem.
 
@@ -79,7 +79,7 @@ def gather(
         unproven: list[Measurement] = []
         for m in used:
             statuses = proofs.get((group, m.subject.plan, m.subject.config, m.origin.source), set())
-            (proven if statuses == {"ok"} else unproven).append(m)
+            (proven if "ok" in statuses and not statuses & set(FAILED) else unproven).append(m)
         failed = {(g, p, c) for (g, p, c, _), statuses in proofs.items() if statuses & set(FAILED)}
         usable = [m for m in unproven if (group, m.subject.plan, m.subject.config) not in failed]
         names = {(m.subject.plan, m.subject.config) for m in unproven}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from precast.tune.bench import BenchPoisoned, GateResult, Prepared, TimeResult, 
 from precast.tune.gate import Gate
 from precast.tune.timing import interleaved
 
-__all__ = ["GpuBench"]
+__all__ = ["FLUSH_BYTES", "EventClock", "GpuBench"]
 
 FLUSH_BYTES = 256 << 20
 """Written before each launch: more than any GPU's last-level cache."""
@@ -37,13 +38,14 @@ class GpuBench:
         if not torch.cuda.is_available():
             raise UserError("torch sees no GPU here: measure where there is one, or use --replay")
         self.torch = torch
+        self._busy = _busy_with_other_work()  # before this process does anything there
         self.library = load(pack)
         self.references, _ = load_references(family)
         self._candidates: dict[tuple[str, int], Operator] = {}
         self._gates: dict[str, Gate] = {}
         self._problem: tuple[str, Mapping[str, Any] | None, dict[str, Any]] = ("", None, {})
         self._flush = torch.empty(FLUSH_BYTES // 4, dtype=torch.int32, device="cuda")
-        self._clock = _EventClock(torch, self._flush)
+        self._clock = EventClock(torch, self._flush)
 
     def facts(self) -> Mapping[str, str]:
         """Name of the GPU, version of its driver."""
@@ -121,7 +123,6 @@ class GpuBench:
         self, operator: str, problem: Mapping[str, Any], candidates: Sequence[int], settings: TimingSettings
     ) -> list[TimeResult]:
         """See `Bench.time`."""
-        before = _query("utilization.gpu", "clocks.sm")
         try:
             tensors = self._tensors(operator, problem)
             outputs = self._outputs(operator, tensors, candidates)
@@ -139,8 +140,8 @@ class GpuBench:
         if launches:
             taken = self._guarded(lambda: interleaved(self._clock, list(launches.values()), settings))
             after = _query("clocks.sm", "clocks_event_reasons.active")
-            clock = int(after.get("clocks.sm") or before.get("clocks.sm") or 0)
-            notes = _notes(before, after)
+            clock = int(after.get("clocks.sm") or 0)
+            notes = _notes(self._busy, after)
             for number, times in zip(launches, taken, strict=True):
                 results[number] = TimeResult("ok", tuple(times), clock_mhz=clock, notes=notes)
         return [results[n] for n in candidates]
@@ -176,7 +177,7 @@ class GpuBench:
         return lambda: function(*values)
 
 
-class _EventClock:
+class EventClock:
     """Device events around each launch, after a write that pushes everything else out of the cache."""
 
     def __init__(self, torch: Any, flush: Any) -> None:
@@ -213,11 +214,18 @@ POWER, THERMAL, HARDWARE = 0x4, 0x20 | 0x40, 0x8 | 0x80
 """Bits of nvidia-smi's clocks_event_reasons."""
 
 
-def _notes(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    notes = []
-    busy = before.get("utilization.gpu", "")
-    if busy.isdigit() and int(busy) > BUSY_PERCENT:
-        notes.append(f"GPU busy before ({busy} %)")
+def _busy_with_other_work() -> str:
+    """A note if someone else uses the GPU. What a process before this one did there shows for about a second."""
+    for wait in (0.0, 1.5):
+        time.sleep(wait)
+        used = _query("utilization.gpu").get("utilization.gpu", "")
+        if not used.isdigit() or int(used) <= BUSY_PERCENT:
+            return ""
+    return f"GPU busy with other work when measuring began ({used} %)"
+
+
+def _notes(busy: str, after: Mapping[str, str]) -> str:
+    notes = [busy] if busy else []
     text = after.get("clocks_event_reasons.active", "")
     try:
         reasons = int(text, 16) if text else 0

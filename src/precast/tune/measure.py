@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from precast.database.records import QUANTILES, Evidence, Measurement, Origin, Record, Subject
+from precast.database.records import QUANTILES, Evidence, Measurement, Origin, Record, Subject, canonical_json
 from precast.errors import UserError
 from precast.tune.bench import GPU_BENCH, GateResult, Prepared, TimeResult, TimingSettings
 from precast.tune.candidates import Candidate, CandidatePack, subject_values
 from precast.tune.pool import Died, TimedOut, WorkerPool, outcome
-from precast.tune.problems import TuningProblem
+from precast.tune.problems import TuningProblem, problem_key
 from precast.tune.worker import GateTask, PrepareTask, Source, TimeTask, run_task
 
 __all__ = ["MeasureOptions", "Measuring", "Progress", "Tally"]
@@ -39,6 +38,7 @@ class MeasureOptions:
         budget: seconds after which nothing new is begun.
         task_seconds: that a worker may take for one candidate's gate, or for one problem's times.
         run: names this run in the records.
+        bench: what runs candidates, "module:class".
     """
 
     settings: TimingSettings = field(default_factory=TimingSettings)
@@ -73,6 +73,11 @@ class Tally:
 Progress = Callable[[Tally, Record], None]
 
 
+def _identity(subject: Subject, source: str) -> str:
+    """One text for records of the same code on the same device."""
+    return canonical_json({**asdict(subject), "source": source})
+
+
 @dataclass
 class _Group:
     """Problems of one specialization."""
@@ -99,7 +104,15 @@ class Measuring:
         self.source = Source(str(pack.path), family, options.bench)
         self.tally = Tally()
         self.facts: Mapping[str, str] = {}
-        self._known = known
+        self._proofs: dict[str, set[str]] = {}
+        self._times: dict[str, set[str]] = {}
+        for record in known:
+            if record.origin.triton == pack.triton and not record.origin.importer:
+                place = _identity(record.subject, record.origin.source)
+                if isinstance(record, Evidence):
+                    self._proofs.setdefault(place, set()).add(record.status)
+                elif record.status != "pruned":
+                    self._times.setdefault(place, set()).add(problem_key(record.problem))
         self._start = time.monotonic()
 
     def run(self, problems: Sequence[TuningProblem]) -> Tally:
@@ -182,7 +195,7 @@ class Measuring:
         for _, problem, prepared in sorted(found, key=lambda f: f[0]):
             known = self.pack.specializations[problem.operator]
             if prepared.refused or prepared.specialization not in known:
-                text = json.dumps(dict(problem.problem))
+                text = problem_key(problem.problem)
                 self.tally.refused.append(
                     f"{problem.operator} {text}: {prepared.refused or prepared.specialization + ' is not in the pack'}"
                 )
@@ -210,15 +223,6 @@ class Measuring:
     def _origin(self, candidate: Candidate) -> Origin:
         date = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Origin(candidate.source, self.pack.triton, self.facts.get("driver", ""), date, self.options.run)
-
-    def _speaks(self, record: Record, group: _Group, candidate: Candidate) -> bool:
-        """Whether a record is of this candidate's code on this device."""
-        return (
-            record.subject == self._subject(group, candidate)
-            and record.origin.source == candidate.source
-            and record.origin.triton == self.pack.triton
-            and not record.origin.importer
-        )
 
     def _prune(self, group: _Group, candidates: Sequence[Candidate]) -> list[Candidate]:
         limit = self.options.prune_spills
@@ -267,21 +271,21 @@ class Measuring:
         return [c for c in candidates if c.number in passed]
 
     def _known_evidence(self, group: _Group, candidate: Candidate) -> str | None:
-        for record in self._known:
-            if isinstance(record, Evidence) and self._speaks(record, group, candidate):
-                return record.status
-        return None
+        """What the gate found before; None if it was not asked, or overridden."""
+        place = _identity(self._subject(group, candidate), candidate.source)
+        found = self._proofs.get(place, set()) - {"unverified"}
+        return min(found - {"ok"}, default="ok") if found else None
 
     def _time(self, group: _Group, candidates: Sequence[Candidate]) -> None:
         by_number = {c.number: c for c in candidates}
-        measured = self._measured(group, candidates)
+        measured = {c.number: self._times.get(_identity(self._subject(group, c), c.source), set()) for c in candidates}
         given: dict[str, tuple[TuningProblem, Mapping[str, int]]] = {}
 
         def tasks() -> Iterator[TimeTask]:
             for problem, key in group.problems:
-                text = json.dumps(dict(problem.problem), sort_keys=True)
+                text = problem_key(problem.problem)
                 given[text] = (problem, key)
-                missing = tuple(c.number for c in candidates if (c.number, text) not in measured)
+                missing = tuple(c.number for c in candidates if text not in measured[c.number])
                 self.tally.known += len(candidates) - len(missing)
                 if missing:
                     settings = self.options.settings
@@ -291,37 +295,22 @@ class Measuring:
         while waiting:
             again: list[TimeTask] = []
             for task, result in self._do(waiting.pop()):
-                problem, key = given[json.dumps(dict(task.problem), sort_keys=True)]
-                if isinstance(result, Exception) and len(task.candidates) > 1:
+                problem, key = given[problem_key(task.problem)]
+                lost = isinstance(result, Exception) or all(r.status == "crash" for r in result)
+                if lost and len(task.candidates) > 1:
                     # One of them is at fault: halves tell which.
                     middle = len(task.candidates) // 2
-                    for part in (task.candidates[:middle], task.candidates[middle:]):
-                        again.append(TimeTask(task.source, task.operator, task.problem, part, task.settings))
+                    halves = (task.candidates[:middle], task.candidates[middle:])
+                    again += [replace(task, candidates=half) for half in halves]
                     continue
                 if isinstance(result, Exception):
                     status = "timeout" if isinstance(result, TimedOut) else "crash"
                     result = [TimeResult(status, reason=str(result) or f"not done in {self.options.task_seconds:g} s")]
-                elif len(task.candidates) > 1 and all(r.status == "crash" for r in result):
-                    middle = len(task.candidates) // 2
-                    for part in (task.candidates[:middle], task.candidates[middle:]):
-                        again.append(TimeTask(task.source, task.operator, task.problem, part, task.settings))
-                    continue
                 for number, one in zip(task.candidates, result, strict=True):
                     self.tally.measured += 1
                     self._put(self._measurement(group, by_number[number], problem, key, one))
             if again:
                 waiting.append(iter(again))
-
-    def _measured(self, group: _Group, candidates: Sequence[Candidate]) -> set[tuple[int, str]]:
-        by_name = {(c.plan, c.config): c for c in candidates}
-        result = set()
-        for record in self._known:
-            if not isinstance(record, Measurement) or record.status == "pruned":
-                continue
-            candidate = by_name.get((record.subject.plan, record.subject.config))
-            if candidate is not None and self._speaks(record, group, candidate):
-                result.add((candidate.number, json.dumps(dict(record.problem), sort_keys=True)))
-        return result
 
     def _measurement(
         self, group: _Group, candidate: Candidate, problem: TuningProblem, key: Mapping[str, int], result: TimeResult

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -72,7 +73,7 @@ def _random(*seed: object) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest[:8], "little"))
 
 
-class _Planned:
+class _Planned(ABC):
     """A strategy written as a generator of lists of asks, which reads `times` after each."""
 
     def __init__(self, space: Space, repeats: int = 10, seed: int = 0, workers: int = 1) -> None:
@@ -84,8 +85,9 @@ class _Planned:
         self.done = False
         self._steps = self._plan()
 
+    @abstractmethod
     def _plan(self) -> Iterator[list[Ask]]:
-        raise NotImplementedError
+        """What to measure, step by step."""
 
     def ask(self) -> list[Ask]:
         for asks in self._steps:

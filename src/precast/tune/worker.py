@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from precast.errors import UserError
 from precast.tune.bench import Bench, BenchPoisoned, GateResult, Prepared, TimeResult, TimingSettings, open_bench
 
 __all__ = ["POISONED", "GateTask", "PrepareTask", "Source", "TimeTask", "run_task", "start_worker"]
@@ -109,6 +110,8 @@ def run_task(task: PrepareTask | GateTask | TimeTask) -> Done:
         _poisoned = True
         if isinstance(task, TimeTask):
             result = [TimeResult("crash", reason=str(error)) for _ in task.candidates]
-        else:
+        elif isinstance(task, GateTask):
             result = GateResult("crash", {}, "", reason=str(error))
+        else:
+            raise UserError(f"the GPU can't be used: {error}") from error
     return Done(result, time.monotonic() - start, facts)
