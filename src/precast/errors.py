@@ -4,7 +4,7 @@ from __future__ import annotations
 
 __all__ = ["UserError", "missing_extra"]
 
-_EXTRAS = {"triton": "compile", "pebble": "check", "ml_dtypes": "check"}
+_EXTRAS = {"triton": "compile", "pebble": "check", "ml_dtypes": "check", "optuna": "tune"}
 """Modules that come with an extra of the package."""
 
 

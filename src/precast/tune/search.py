@@ -242,7 +242,7 @@ class Bayes(_Planned):
         try:
             import optuna
         except ModuleNotFoundError as error:
-            raise UserError(f"this search needs optuna: {missing_extra(error) or 'pip install optuna'}") from error
+            raise UserError(f"this search needs optuna: {missing_extra(error) or error}") from error
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self.optuna: Any = optuna
         self.count = max(2, math.ceil(share * len(space.configs)))
